@@ -229,7 +229,7 @@ func kind(list []any) string {
 
 // countable reports whether a frame is one of section 14 that is counted.
 func countable(list []any) bool {
-	return slices.Contains([]string{"1", "2", "3", "4", "0 4", "0 6", "0 8", "0 9", "0 10", "0 11"}, kind(list))
+	return slices.Contains([]string{"1", "2", "3", "4", "0 4", "0 6", "0 8", "0 9"}, kind(list))
 }
 
 // tolerate reports whether a peer may send this at any time. It answers a Ping.
@@ -237,7 +237,7 @@ func (p *player) tolerate(ctx context.Context, list []any) (bool, error) {
 	switch kind(list) {
 	case "0 2":
 		return true, p.send(ctx, []any{int64(0), int64(3), list[2]})
-	case "0 4", "0 11":
+	case "0 4", "0 9":
 		return true, nil
 	case "0 5":
 		return p.names["sync"].(map[any]any)[int64(3)].(int64)&featureResume != 0, nil

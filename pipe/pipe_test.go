@@ -29,15 +29,15 @@ func (silent) Thin(*piping.Outgoing) bool                  { return false }
 func (silent) CloseSend() error                            { return nil }
 func (silent) Close([]byte, *codec.Abort)                  {}
 func (silent) Announce()                                   {}
-func (silent) Ask()                                        {}
+func (silent) Abandon(int)                                 {}
 func (silent) Watch()                                      {}
 func (silent) Skip(uint64)                                 {}
-func (silent) Stop()                                       {}
+func (silent) Stop(bool)                                   {}
 func (silent) Owns(context.Context) bool                   { return false }
 func (silent) MaxBlock() int                               { return 1 << 20 }
 func (silent) Misbehaved(any) *codec.Abort                 { return codec.ErrPanicked }
 func (silent) Taken(int, int)                              {}
-func (silent) Shelter(int) bool                            { return false }
+func (silent) Reserve(int) bool                            { return false }
 
 // recorder is a session that records the messages it is to send.
 type recorder struct {

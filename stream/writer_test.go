@@ -16,17 +16,17 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// port is a session that records the sizes of the Blocks, and how often a pipe has asked for
-// credit.
+// port is a session that records the sizes of the Blocks.
 type port struct {
-	blocks []int
-	bytes  int
-	asks   int
+	blocks  []int
+	bytes   int
+	divided bool // a Block came in pieces
 }
 
 func (p *port) Send(_ context.Context, b piping.Outgoing) error {
 	p.blocks = append(p.blocks, len(b.Payload))
 	p.bytes += len(b.Payload)
+	p.divided = p.divided || b.Whole > 0
 	return nil
 }
 func (p *port) Post(piping.Outgoing) (limits.State, error) { return limits.Ready, nil }
@@ -35,10 +35,10 @@ func (p *port) CloseSend() error                           { return nil }
 func (p *port) MaxBlock() int                              { return 1 << 20 }
 func (p *port) Owns(context.Context) bool                  { return false }
 func (p *port) Misbehaved(any) *codec.Abort                { return codec.ErrPanicked }
-func (p *port) Stop()                                      {}
+func (p *port) Stop(bool)                                  {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
-func (p *port) Ask()                                       { p.asks++ }
+func (p *port) Abandon(int)                                {}
 func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
 
@@ -51,7 +51,7 @@ func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	return p, to
 }
 
-func TestWriter_NeverAsks(t *testing.T) {
+func TestWriter_NeverDivides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, to := narrow(2048, 5000)
 		w := stream.NewWriter(p)
@@ -79,11 +79,11 @@ func TestWriter_NeverAsks(t *testing.T) {
 		(*piping.End)(p).CreditArrived(1 << 20)
 		require.NoError(t, <-written)
 		require.Equal(t, []int{4488, 1536, 1464}, to.blocks)
-		require.Zero(t, to.asks)
+		require.False(t, to.divided)
 	})
 }
 
-func TestWriter_AsksWithoutCredit(t *testing.T) {
+func TestWriter_WithoutEarlyCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, to := narrow(0, 0)
 		end := (*piping.End)(p)
@@ -95,10 +95,7 @@ func TestWriter_AsksWithoutCredit(t *testing.T) {
 		for i := range 2 {
 			synctest.Wait()
 			require.Len(t, to.blocks, i)
-			require.Equal(t, i+1, to.asks)
-			_, total, ok := end.Asking(uint32(i) * 1512)
-			require.True(t, ok)
-			end.AllowArrived(total)
+			end.CreditArrived(uint64(i+1) * 1512)
 		}
 		require.NoError(t, <-written)
 		require.Equal(t, []int{1000, 1000}, to.blocks, "and no empty ones")

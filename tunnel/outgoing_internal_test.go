@@ -22,7 +22,6 @@ import (
 // port is a session that records the Blocks of a pipe.
 type port struct {
 	blocks [][]byte
-	asks   int
 	ended  int           // how many Blocks there were at the end
 	stall  chan struct{} // Send waits until it is closed; may be nil
 	err    error         // of Send
@@ -46,10 +45,10 @@ func (p *port) CloseSend() error                           { p.ended = len(p.blo
 func (p *port) Post(piping.Outgoing) (limits.State, error) { return limits.Ready, nil }
 func (p *port) Thin(*piping.Outgoing) bool                 { return false }
 func (p *port) MaxBlock() int                              { return 1 << 20 }
-func (p *port) Stop()                                      {}
+func (p *port) Stop(bool)                                  {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
-func (p *port) Ask()                                       { p.asks++ }
+func (p *port) Abandon(int)                                {}
 func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
 func (p *port) Owns(context.Context) bool                  { return false }
@@ -66,8 +65,7 @@ func (p *port) sizes() (all []int) {
 // sent returns the bytes of all Blocks.
 func (p *port) sent() []byte { return bytes.Join(p.blocks, nil) }
 
-// narrow returns a connection and the pipe below it. The peer grants credit up to limit, and more
-// than early only after an Ask.
+// narrow returns a connection and the pipe below it. The peer grants credit up to limit.
 func narrow(early, limit uint64) (*Conn, *port, *piping.End) {
 	p, to := new(pipe.Pipe), new(port)
 	end := (*piping.End)(p)
@@ -155,7 +153,6 @@ func TestOutgoing_NoWindow(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.Equal(t, 1536, n)
 		require.Equal(t, []int{63 << 10, 1536}, to.sizes())
-		require.Zero(t, to.asks)
 	})
 }
 
@@ -184,8 +181,8 @@ func TestOutgoing_OnlyWhatFits(t *testing.T) {
 	})
 }
 
-// A peer without windows is asked for room for each Block.
-func TestOutgoing_AsksPeer(t *testing.T) {
+// A peer without early credit grants room for each Block.
+func TestOutgoing_WithoutEarlyCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, end := narrow(0, 0)
 		written := make(chan error)
@@ -193,15 +190,12 @@ func TestOutgoing_AsksPeer(t *testing.T) {
 			_, err := c.Write(pattern(64 << 10))
 			written <- err
 		}()
-		sent := uint32(0)
-		for i := range 2 {
+		total := uint64(0)
+		for i, n := range []uint64{63 << 10, 1 << 10} {
 			synctest.Wait()
 			require.Len(t, to.blocks, i)
-			require.Equal(t, i+1, to.asks)
-			_, total, ok := end.Asking(sent)
-			require.True(t, ok)
-			sent = uint32(total)
-			end.AllowArrived(total)
+			total += n + 512
+			end.CreditArrived(total)
 		}
 		require.NoError(t, <-written)
 		require.Equal(t, []int{63 << 10, 1 << 10}, to.sizes())

@@ -29,8 +29,6 @@ func TestMessages_Allocs(t *testing.T) {
 		"write Abort":  func() { buf = abort.AppendTo(buf[:0]) },
 		"write Ping":   func() { buf = Ping{N: 1 << 40}.AppendTo(buf[:0]) },
 		"write Credit": func() { buf = Credit{Pipe: 4, Limit: 1 << 40}.AppendTo(buf[:0]) },
-		"write Ask":    func() { buf = Ask{Pipe: 4, Sent: 1 << 40, Total: 1 << 41}.AppendTo(buf[:0]) },
-		"write Allow":  func() { buf = Allow{Pipe: 4, Total: 1 << 40}.AppendTo(buf[:0]) },
 		"write Skip":   func() { buf = Skip{Pipe: 4, Sent: 1 << 40}.AppendTo(buf[:0]) },
 		"read Open":    func() { _, _ = ParseOpen(frames[0]) },
 		"read unknown": func() { _, _ = ParseOpen(unknown) },

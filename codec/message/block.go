@@ -20,11 +20,11 @@ func (m *Block) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, BlockType)
 }
 
-// AppendAround appends the frame of m without Payload, and returns the longer slice and the
-// position of Payload in it. End must not be set.
-func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
+// AppendAround appends the frame of m without its payload of size bytes, and returns the longer
+// slice and the position of the payload in it. It ignores Payload. End must not be set.
+func (m *Block) AppendAround(dst []byte, size int) (around []byte, at int) {
 	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
-	dst = cborhead.AppendHead(dst, cborhead.Bytes, uint64(len(m.Payload)))
+	dst = cborhead.AppendHead(dst, cborhead.Bytes, uint64(size))
 	return m.Meta.appendTo(dst, BlockType), len(dst)
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain,
-// SessionClose, Stop, Ask, Allow, Skip and UnknownControl.
+// SessionClose, Stop, Skip and UnknownControl.
 type Control interface {
 	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the
 	// message. Numbers beyond 2^53-1 are sent as 2^53-1.
@@ -27,8 +27,6 @@ const (
 	drainCode
 	closeCode
 	stopCode
-	askCode
-	allowCode
 	skipCode
 )
 
@@ -76,22 +74,6 @@ type Stop struct {
 	Pipe uint64
 }
 
-// Ask requests room from the receiver of Blocks for the next one, which exceeds its window: a
-// Credit of at least Total answers it, or an Allow of Total. An Ask with Total equal to Sent
-// returns an Allow that its sender does not need any more.
-type Ask struct {
-	Pipe  uint64
-	Sent  uint64 // cost of the Blocks that were sent in this direction since the start of the pipe
-	Total uint64 // the same with the next Block, or Sent; the peer rejects less
-}
-
-// Allow answers an Ask: the next Block may raise the cost to Total. It is for that one Block, and
-// does not raise the limit of the window.
-type Allow struct {
-	Pipe  uint64
-	Total uint64 // that of the Ask
-}
-
 // Skip returns unused credit: the sender raises the cost of its Blocks since the start of the pipe
 // to Sent, without sending Blocks for the difference. The receiver counts the difference as
 // received and consumed, and does not grant it again.
@@ -114,8 +96,6 @@ func (Ack) control()            {}
 func (Drain) control()          {}
 func (SessionClose) control()   {}
 func (Stop) control()           {}
-func (Ask) control()            {}
-func (Allow) control()          {}
 func (Skip) control()           {}
 func (UnknownControl) control() {}
 
@@ -162,19 +142,6 @@ func (c SessionClose) AppendTo(dst []byte) []byte {
 // AppendTo implements Control.
 func (c Stop) AppendTo(dst []byte) []byte {
 	return cborhead.AppendNumber(appendControl(dst, stopCode, 1), c.Pipe)
-}
-
-// AppendTo implements Control.
-func (c Ask) AppendTo(dst []byte) []byte {
-	dst = cborhead.AppendNumber(appendControl(dst, askCode, 3), c.Pipe)
-	dst = cborhead.AppendNumber(dst, c.Sent)
-	return cborhead.AppendNumber(dst, c.Total)
-}
-
-// AppendTo implements Control.
-func (c Allow) AppendTo(dst []byte) []byte {
-	dst = cborhead.AppendNumber(appendControl(dst, allowCode, 2), c.Pipe)
-	return cborhead.AppendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control.
@@ -241,12 +208,6 @@ func readControl(r *cborhead.Reader, code uint64, n int) Control {
 	case stopCode:
 		arity(r, n, 3, 3, "Stop")
 		return Stop{Pipe: r.Uint("pipe id", MaxPipe)}
-	case askCode:
-		arity(r, n, 5, 5, "Ask")
-		return readAsk(r)
-	case allowCode:
-		arity(r, n, 4, 4, "Allow")
-		return Allow{Pipe: r.Uint("pipe id", MaxPipe), Total: r.Uint("total", MaxPipe)}
 	case skipCode:
 		arity(r, n, 4, 4, "Skip")
 		return Skip{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("skipped cost", MaxPipe)}
@@ -263,12 +224,6 @@ func readPing(r *cborhead.Reader, n int) Ping {
 		p.Holds = r.UintFrom("bytes of the path", 1, MaxPipe)
 	}
 	return p
-}
-
-func readAsk(r *cborhead.Reader) Ask {
-	a := Ask{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("sent cost", MaxPipe)}
-	a.Total = r.UintFrom("total", a.Sent, MaxPipe)
-	return a
 }
 
 // readCredit reads the fields of a Credit in a frame of n elements.

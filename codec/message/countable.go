@@ -6,7 +6,7 @@ import "github.com/asterisque-go/asterisque/internal/cborhead"
 const longest = cborhead.Array | 23
 
 // Countable reports whether frame, which is well-formed, is numbered for a resume: Open, Block,
-// Close, Part, and the Controls Credit, Drain, Stop, Ask, Allow and Skip.
+// Close, Part, and the Controls Credit, Drain, Stop and Skip.
 func Countable(frame []byte) bool {
 	if len(frame) < 3 || frame[0] > longest {
 		return false // an unknown Control
@@ -15,7 +15,7 @@ func Countable(frame []byte) bool {
 		return true
 	}
 	switch frame[2] {
-	case creditCode, drainCode, stopCode, askCode, allowCode, skipCode:
+	case creditCode, drainCode, stopCode, skipCode:
 		return true
 	}
 	return false

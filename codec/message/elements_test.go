@@ -143,12 +143,8 @@ func controlElements(c Control) []any {
 		return []any{7, c.Code, c.Message}
 	case Stop:
 		return []any{8, c.Pipe}
-	case Ask:
-		return []any{9, c.Pipe, c.Sent, c.Total}
-	case Allow:
-		return []any{10, c.Pipe, c.Total}
 	case Skip:
-		return []any{11, c.Pipe, c.Sent}
+		return []any{9, c.Pipe, c.Sent}
 	case UnknownControl:
 		return []any{c.Code}
 	}

@@ -241,7 +241,7 @@ func controls(pipe, n uint64, i int64, b, id []byte, message string) []Control {
 	return []Control{
 		sync, Ping{N: n}, Ping{N: pipe, Holds: n}, Pong{N: n}, Credit{Opens: true, Limit: n}, Credit{Opens: true, Limit: n, Extra: pipe}, Credit{Pipe: pipe, Limit: n}, Ack{Count: n},
 		Drain{None: true}, Drain{Last: pipe}, SessionClose{Code: codec.Code(i), Message: message}, Stop{Pipe: pipe},
-		Ask{Pipe: pipe, Sent: min(n, pipe), Total: max(n, pipe)}, Allow{Pipe: pipe, Total: n}, Skip{Pipe: pipe, Sent: n}, UnknownControl{Code: max(n, 64)},
+		Skip{Pipe: pipe, Sent: n}, UnknownControl{Code: max(n, 64)},
 	}
 }
 

@@ -81,9 +81,9 @@ func TestNumbers_BeyondLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Credit{Pipe: 1, Limit: MaxPipe}, c)
 
-	c, err = ParseControl(Ask{Pipe: 1, Sent: math.MaxUint64 - 1, Total: math.MaxUint64}.AppendTo(nil))
+	c, err = ParseControl(Skip{Pipe: 1, Sent: math.MaxUint64}.AppendTo(nil))
 	require.NoError(t, err)
-	require.Equal(t, Ask{Pipe: 1, Sent: MaxPipe, Total: MaxPipe}, c)
+	require.Equal(t, Skip{Pipe: 1, Sent: MaxPipe}, c)
 
 	open, err := ParseOpen((&Open{Meta: Meta{Stream: true, Window: math.MaxUint64}}).AppendTo(nil))
 	require.NoError(t, err)
@@ -101,20 +101,11 @@ func TestWindow_Zero(t *testing.T) {
 	}
 }
 
-// An Ask for less than was sent is refused.
-func TestAsk_LessThanSent(t *testing.T) {
-	_, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 4}.AppendTo(nil))
-	require.EqualError(t, err, "asterisque: bad frame at byte 5: total 4 is not in 5 to 9007199254740991")
-	c, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 5}.AppendTo(nil))
-	require.NoError(t, err, "it gives back an Allow")
-	require.Equal(t, Ask{Pipe: 1, Sent: 5, Total: 5}, c)
-}
-
 // Countable frames are those that a resume sends again.
 func TestCountable_ForResume(t *testing.T) {
 	for _, m := range []appender{
 		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: codec.ErrCanceled},
-		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40}, Skip{Pipe: 1 << 40},
+		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Skip{Pipe: 1 << 40},
 	} {
 		require.True(t, Countable(m.AppendTo(nil)), "%#v", m)
 	}

@@ -90,6 +90,7 @@ type Head struct {
 	Priority int8 // of an Open
 	Pipe     uint64
 	Content  int // bytes of params, payload or result; 0 of an abort
+	At       int // place of these in the frame
 }
 
 // ParseHead reads the head of a frame; m is the first part of it. It validates the head, and that
@@ -117,6 +118,7 @@ func ParseHead(m *Part) (Head, error) {
 	}
 	if !h.Abort {
 		h.Content = readLength(&r, m.Whole, around)
+		h.At = r.At
 	}
 	if r.Err != nil {
 		return Head{}, (*FrameError)(r.Err)

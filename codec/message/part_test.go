@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ func firstOf(m appender, pipe uint64, n int) *Part {
 
 // The first part contains the head of the message.
 func TestParseHead_FirstPart(t *testing.T) {
-	content := make([]byte, 100_000)
+	content := bytes.Repeat([]byte{0x5a}, 100_000)
 	for name, test := range map[string]struct {
 		m    appender
 		want Head
@@ -29,6 +30,8 @@ func TestParseHead_FirstPart(t *testing.T) {
 	} {
 		head, err := ParseHead(firstOf(test.m, 8, LeastPart))
 		require.NoError(t, err, name)
+		require.Equal(t, content[:head.Content], test.m.AppendTo(nil)[head.At:head.At+head.Content], name)
+		head.At = 0
 		require.Equal(t, test.want, head, name)
 	}
 }
@@ -56,6 +59,18 @@ func TestParseHead_Refused(t *testing.T) {
 		_, err := ParseHead(p)
 		require.ErrorContains(t, err, reason)
 		require.ErrorIs(t, err, codec.ErrProtocol)
+	}
+}
+
+// contentOf returns params, payload or result of a message.
+func contentOf(m any) []byte {
+	switch m := m.(type) {
+	case *Open:
+		return m.Params
+	case *Block:
+		return m.Payload
+	default:
+		return m.(*Close).Result
 	}
 }
 
@@ -93,7 +108,9 @@ func FuzzHead(f *testing.F) {
 			require.Error(t, headErr)
 		default:
 			require.NoError(t, headErr)
+			want.At = head.At
 			require.Equal(t, want, head)
+			require.True(t, want.Abort || bytes.HasPrefix(frame[head.At:], contentOf(whole)))
 		}
 	})
 }

@@ -75,6 +75,7 @@ func TestExample_Window(t *testing.T) {
 	require.True(t, ok)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var sent, limit, taken int
+	const end, first = 103536, 3584
 	states := []func(){
 		func() { limit = early },                              // the Open
 		func() { sent += cost(1000) },                         // the first Block
@@ -84,10 +85,18 @@ func TestExample_Window(t *testing.T) {
 			limit = taken + window
 		},
 		func() { sent += cost(1000); require.LessOrEqual(t, sent, limit) },
-		func() { require.Greater(t, sent+cost(100000), limit) }, // the Ask
+		func() { // the third waits
+			require.Equal(t, end, sent+cost(100000))
+			require.Greater(t, sent+cost(1024), limit)
+		},
 		func() { taken = sent; limit = taken + window },
-		func() { require.Greater(t, sent+cost(100000), limit) }, // the Allow
-		func() { sent += cost(100000); taken = sent; limit = taken + window },
+		func() { // its first part
+			require.Equal(t, first, limit-sent-overhead)
+			sent += cost(first)
+		},
+		func() { limit = end },
+		func() { sent += 100000 - first; require.Equal(t, limit, sent) },
+		func() { taken = sent; limit = taken + window },
 		func() { sent += cost(1); require.LessOrEqual(t, sent, limit) },
 	}
 	rows := strings.Split(table, "\n")

@@ -203,10 +203,6 @@ func (m *vectorMessage) goControl() Control {
 		return SessionClose{Code: codec.Code(m.Code), Message: m.Message}
 	case "stop":
 		return Stop{Pipe: *m.Pipe}
-	case "ask":
-		return Ask{Pipe: *m.Pipe, Sent: m.Sent, Total: m.Total}
-	case "allow":
-		return Allow{Pipe: *m.Pipe, Total: m.Total}
 	case "skip":
 		return Skip{Pipe: *m.Pipe, Sent: m.Sent}
 	default:

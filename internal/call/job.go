@@ -145,5 +145,5 @@ func (o dispatchPort) MustWaitOutbound() bool {
 // Taken implements piping.Ledger.
 func (o dispatchPort) Taken(messages, bytes int) { o.x.inbound.Remove(messages, bytes) }
 
-// Shelter implements piping.Ledger.
-func (o dispatchPort) Shelter(bytes int) bool { return o.x.serving.dispatcher.Reserve(bytes) }
+// Reserve implements piping.Ledger.
+func (o dispatchPort) Reserve(bytes int) bool { return o.x.serving.dispatcher.Reserve(bytes) }

@@ -32,8 +32,8 @@ func (p inboundPort) CloseSend() error { return p.c.transport.CloseSend() }
 // Announce implements piping.Port.
 func (p inboundPort) Announce() { p.c.transport.Announce() }
 
-// Ask implements piping.Port.
-func (p inboundPort) Ask() { p.c.transport.Ask() }
+// Abandon implements piping.Port.
+func (p inboundPort) Abandon(whole int) { p.c.transport.Abandon(whole) }
 
 // Watch implements piping.Port.
 func (p inboundPort) Watch() { p.c.transport.Watch() }
@@ -42,7 +42,7 @@ func (p inboundPort) Watch() { p.c.transport.Watch() }
 func (p inboundPort) Skip(stays uint64) { p.c.transport.Skip(stays) }
 
 // Stop implements piping.Port.
-func (p inboundPort) Stop() { p.c.transport.Stop() }
+func (p inboundPort) Stop(arriving bool) { p.c.transport.Stop(arriving) }
 
 // MaxBlock implements piping.Port.
 func (p inboundPort) MaxBlock() int { return p.c.transport.MaxBlock() }

@@ -170,16 +170,6 @@ func (r receiver) receiveControl(m message.Control) error {
 		return r.receiveCredit(c)
 	case message.Stop:
 		return r.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
-	case message.Ask:
-		if r.x.Carrier.HasPart(c.Pipe) {
-			return overtakes("Ask", c.Pipe)
-		}
-		return r.toPipe(c.Pipe, func(p *piping.End) error {
-			if !p.AskArrived(c.Sent, c.Total) {
-				return aborts.Violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
-			}
-			return nil
-		})
 	case message.Skip:
 		if r.x.Carrier.HasPart(c.Pipe) {
 			return overtakes("Skip", c.Pipe)
@@ -190,8 +180,6 @@ func (r receiver) receiveControl(m message.Control) error {
 			}
 			return nil
 		})
-	case message.Allow:
-		return r.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
 		r.x.Carrier.Ping(c.N)
 		if c.Holds > 0 {
@@ -255,6 +243,9 @@ func (r receiver) Admit(h message.Head, whole int, others carrier.Unfinished) (u
 	default:
 		return r.admitClose(h)
 	}
+	if h.Type == message.BlockType && r.x.out.terms.Room != nil {
+		return use, 0, err // windows bound the Blocks
+	}
 	if hard := r.x.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && r.x.inbound.Held().Bytes+others.Counted+whole > hard {
 		err = codec.ErrHardLimit.Withf("inbound: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
 			r.x.inbound.Held(), others.Counted+whole, r.x.inbound.Limits().Hard)
@@ -289,7 +280,49 @@ func (x *Calls) turnAwayUnfinished(id uint64, p priority.Priority, a *codec.Abor
 }
 
 // GivenUp implements carrier.Receiver.
-func (r receiver) GivenUp(pipe uint64) { r.x.Table.endBegun(pipe) }
+func (r receiver) GivenUp(h message.Head) {
+	if h.Type != message.BlockType {
+		r.x.Table.endBegun(h.Pipe)
+	} else if p := r.pipe(h.Pipe); p != nil {
+		p.BlockAbandoned()
+	}
+}
+
+// BlockPart implements carrier.Receiver.
+func (r receiver) BlockPart(id uint64, got int) (granted int, use carrier.Admission, err error) {
+	p := r.pipe(id)
+	if p == nil {
+		return 0, carrier.Ignored, nil
+	}
+	granted, v := p.PartArrived(got)
+	use, err = r.admission(id, p, v)
+	return granted, use, err
+}
+
+// errStalledBlock is the error of a pipe with a Block that the peer does not continue.
+var errStalledBlock = codec.ErrStalled.Withf("a Block in parts has begun and has credit, and no part of it has come for the timeout of the session")
+
+// BlockStalls implements carrier.Receiver.
+func (r receiver) BlockStalls(id uint64) bool {
+	p := r.pipe(id)
+	if p == nil {
+		return true
+	}
+	if !p.HasCredit() {
+		return false
+	}
+	p.Abort(errStalledBlock)
+	return true
+}
+
+// pipe returns the pipe with an id, or nil if it has ended or carries no Blocks here.
+func (r receiver) pipe(id uint64) *piping.End {
+	e, _ := r.x.Table.find(id)
+	if e == nil {
+		return nil
+	}
+	return (*piping.End)(e.Pipe())
+}
 
 func (r receiver) admitBlock(h message.Head) (carrier.Admission, error) {
 	e, err := r.x.Table.find(h.Pipe)
@@ -301,16 +334,21 @@ func (r receiver) admitBlock(h message.Head) (carrier.Admission, error) {
 		// the endpoint decides about Blocks
 		return carrier.Ignored, e.block(message.Block{Pipe: h.Pipe})
 	}
-	switch (*piping.End)(to).Admits(h.Content) {
+	end := (*piping.End)(to)
+	return r.admission(h.Pipe, end, end.BlockBegins(h.Content))
+}
+
+// admission returns the decision on the parts of a Block that follows from the verdict of its pipe.
+func (r receiver) admission(id uint64, p *piping.End, v piping.Verdict) (carrier.Admission, error) {
+	switch v {
+	case piping.Accepted:
+		return carrier.Admitted, nil
 	case piping.Violation:
-		return carrier.Ignored, aborts.Violation("Block for pipe %d after the end of its direction", h.Pipe)
+		return carrier.Ignored, aborts.Violation("Block for pipe %d after the end of its direction", id)
 	case piping.Overrun:
-		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", h.Pipe))
-		return carrier.Ignored, nil
-	case piping.Late:
-		return carrier.Ignored, nil
+		p.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", id))
 	}
-	return carrier.Admitted, nil
+	return carrier.Ignored, nil
 }
 
 func (r receiver) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {

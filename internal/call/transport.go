@@ -85,6 +85,7 @@ func (p *callTransport) message(b *piping.Outgoing, held uint32, state limits.St
 	return outbox.Message{
 		Type: message.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*piping.End)(p.pipe),
+		Whole: uint32(b.Whole), Offset: uint32(b.Offset),
 	}
 }
 
@@ -161,11 +162,11 @@ func (p *callTransport) Controls(put func(message.Control)) {
 	(*piping.End)(p.pipe).Controls(p.id(), put)
 }
 
-// Ask implements piping.Port.
-func (p *callTransport) Ask() {
-	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*piping.End)(p.pipe), Held: heldMessage}
+// Abandon implements piping.Port.
+func (p *callTransport) Abandon(whole int) {
+	m := outbox.Message{Type: message.BlockType, Whole: uint32(whole), Offset: uint32(whole), Held: heldMessage}
 	p.x.count(heldMessage)
-	p.put(&m, carrier.Now) // an error means that the peer is lost
+	p.put(&m, carrier.Now) // an error means that the direction has ended, or the peer is lost
 }
 
 // Watch implements piping.Port.
@@ -179,7 +180,10 @@ func (p *callTransport) Skip(stays uint64) {
 }
 
 // Stop implements piping.Port.
-func (p *callTransport) Stop() {
+func (p *callTransport) Stop(arriving bool) {
+	if arriving {
+		p.x.Carrier.Ignore(p.id())
+	}
 	p.x.count(heldMessage)
 	// an error means that the peer is lost
 	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage}, carrier.Now)

@@ -139,6 +139,13 @@ func (c *Carrier) Forget(pipe uint64) {
 	}
 }
 
+// Ignore releases the memory of the unfinished message of a pipe, and ignores its remaining parts.
+func (c *Carrier) Ignore(pipe uint64) {
+	if p := c.carrierBase.parts.Load(); p != nil {
+		p.ignore(pipe)
+	}
+}
+
 // HasPart reports whether a message of a pipe is unfinished.
 func (c *Carrier) HasPart(pipe uint64) bool {
 	p := c.carrierBase.parts.Load()

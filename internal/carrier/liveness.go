@@ -95,6 +95,9 @@ func (l *liveness) look(now time.Duration, late bool) {
 	}
 	arriving := receiving(w)
 	l.part.Tell(arriving + l.held())
+	if !late {
+		l.endIdleBlocks(now)
+	}
 	writing, silence := l.meter.writing.Load(), l.silence()
 	slow := l.stuck(received, metered, now)
 	if metered && slow == nil {
@@ -120,6 +123,7 @@ func (l *liveness) look(now time.Duration, late bool) {
 func (l *liveness) beginAgain() {
 	if p := l.parts.Load(); p != nil {
 		p.slow = transferProgress{}
+		p.excuse()
 	}
 }
 
@@ -143,6 +147,24 @@ func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *code
 		return slowPeer("a message in parts has begun, and %d bytes have come within %v", n, took, l.grace())
 	}
 	return nil
+}
+
+// endIdleBlocks ends the pipes of Blocks that have credit, and of which no part has come for the
+// timeout of the session: other large Blocks wait for their room. The time in which this side does
+// not read does not count.
+func (l *liveness) endIdleBlocks(now time.Duration) {
+	p := l.parts.Load()
+	switch {
+	case p == nil:
+	case l.meter.held():
+		p.excuse()
+	default:
+		for _, pipe := range p.idleBlocks(now, l.grace()) {
+			if !p.receiver.BlockStalls(pipe) {
+				p.excuse(pipe)
+			}
+		}
+	}
 }
 
 // silence returns the idle time on the sending side after which this side sends a Ping. The time is

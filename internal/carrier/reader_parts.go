@@ -28,8 +28,8 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 	}
 	p := r.together()
 	if m.GivenUp {
-		if p.drop(m.Pipe) {
-			r.receiver.GivenUp(m.Pipe)
+		if h, ok := p.drop(m.Pipe); ok {
+			r.receiver.GivenUp(h)
 			return true, nil
 		}
 		return true, r.receiver.Stray(m.Pipe)

@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +34,17 @@ type partialMessage struct {
 	whole, got int
 	use        Admission
 	priority   priority.Priority // of a Close
-	mem        *buffer.Buffer    // nil if the message is ignored, or not admitted yet
+	mem        *buffer.Buffer    // nil if the message is ignored, or has no memory yet
 	number     uint64            // the value of began after its begin
 	since      time.Duration     // arrival of its first part, by the node's clock
+
+	// bytes that are counted: of the whole message, and of a Block those of its memory
+	counted int
+
+	// of a Block, for liveness: the value of got, and the time of its last change by the clock of
+	// looks; 0: not looked at
+	seen  int
+	moved time.Duration
 }
 
 // count adds u to the sum, or subtracts it.
@@ -45,10 +54,13 @@ func (s *Unfinished) count(u *partialMessage, sign int) {
 		s.Content += sign * u.Content
 	}
 	if countedByLimits(u.Type) {
-		s.Counted += sign * u.whole
+		s.Counted += sign * u.counted
 	}
-	s.Bytes += sign * u.whole
+	s.Bytes += sign * u.counted
 }
+
+// payload returns the bytes of the payload among the first got bytes of the frame.
+func (u *partialMessage) payload(got int) int { return min(max(got-u.At, 0), u.Content) }
 
 // begin processes the first part of a message, and asks up to admit the message.
 func (p *reassembler) begin(h message.Head, m *message.Part) error {
@@ -56,6 +68,9 @@ func (p *reassembler) begin(h message.Head, m *message.Part) error {
 		return violation("a message of %d bytes begins, and the largest has %d", m.Whole, p.most)
 	}
 	u := &partialMessage{Head: h, whole: int(m.Whole), since: p.now()}
+	if h.Type != message.BlockType {
+		u.counted = u.whole
+	}
 	others, ok := p.enter(u)
 	if !ok {
 		return violation("a message of pipe %d begins, and the one before is unfinished", h.Pipe)
@@ -68,7 +83,9 @@ func (p *reassembler) begin(h message.Head, m *message.Part) error {
 		p.drop(h.Pipe)
 		return nil
 	case use == Ignored:
-		p.ignore(u)
+		p.ignore(h.Pipe)
+		return nil
+	case h.Type == message.BlockType: // gets its memory as its parts arrive
 		return nil
 	}
 	if !p.hold(u, prio, buffer.Take(u.whole)) {
@@ -95,13 +112,15 @@ func (p *reassembler) enter(u *partialMessage) (others Unfinished, ok bool) {
 	return others, true
 }
 
-// ignore marks u as ignored: its remaining parts are received without memory.
-func (p *reassembler) ignore(u *partialMessage) {
+// ignore marks the unfinished message of a pipe as ignored: its remaining parts are received
+// without memory.
+func (p *reassembler) ignore(pipe uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.unfinished[u.Pipe] == u {
+	if u := p.unfinished[pipe]; u != nil && u.use != Ignored {
 		p.sum.count(u, -1)
 		u.use = Ignored
+		u.release()
 	}
 }
 
@@ -126,41 +145,91 @@ func (p *reassembler) hold(u *partialMessage, prio priority.Priority, mem *buffe
 // add adds a part, the first one included. ok is false if the pipe has no unfinished message. A
 // complete message is removed and returned together with its memory.
 func (p *reassembler) add(m *message.Part) (complete *partialMessage, ok bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	u := p.unfinished[m.Pipe]
-	if u == nil {
-		return nil, false, nil
+	u, got, err := p.check(m)
+	if u == nil || err != nil {
+		return nil, u != nil, err
 	}
-	got := u.got + len(m.Bytes)
-	switch {
-	case got > u.whole:
-		return nil, true, violation("%d bytes of a message of pipe %d, which has %d", got, m.Pipe, u.whole)
-	case got < u.whole && len(m.Bytes) < message.LeastPart:
-		return nil, true, violation("a part of %d bytes, which is not the last one, of pipe %d", len(m.Bytes), m.Pipe)
+	most := u.whole
+	if u.Type == message.BlockType && u.use != Ignored {
+		granted, use, err := p.receiver.BlockPart(u.Pipe, u.payload(got))
+		switch {
+		case err != nil:
+			return nil, true, err
+		case use != Admitted:
+			p.ignore(u.Pipe)
+		case granted < u.Content:
+			most = u.At + granted
+		}
 	}
-	if u.mem != nil {
-		copy(u.mem.B[u.got:], m.Bytes)
-	}
-	u.got = got
-	if got < u.whole {
-		return nil, true, nil
-	}
-	p.removeLocked(u)
-	return u, true, nil
+	return p.append(u, m.Bytes, most), true, nil
 }
 
-// drop releases the unfinished message of a pipe, and reports whether there was one.
-func (p *reassembler) drop(pipe uint64) bool {
+// check returns the message that m continues, and the bytes that have arrived of it with m.
+func (p *reassembler) check(m *message.Part) (u *partialMessage, got int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if u = p.unfinished[m.Pipe]; u == nil {
+		return nil, 0, nil
+	}
+	got = u.got + len(m.Bytes)
+	switch {
+	case got > u.whole:
+		err = violation("%d bytes of a message of pipe %d, which has %d", got, m.Pipe, u.whole)
+	case got < u.whole && len(m.Bytes) < message.LeastPart:
+		err = violation("a part of %d bytes, which is not the last one, of pipe %d", len(m.Bytes), m.Pipe)
+	}
+	return u, got, err
+}
+
+// append appends the bytes of a part to u, which may have been removed meanwhile. The peer may send
+// most bytes of u for now. append returns u if it is complete.
+func (p *reassembler) append(u *partialMessage, part []byte, most int) (complete *partialMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unfinished[u.Pipe] != u {
+		return nil
+	}
+	got := u.got + len(part)
+	if u.use != Ignored {
+		p.enlargeLocked(u, got, max(got, most))
+		copy(u.mem.B[u.got:], part)
+	}
+	if u.got = got; got < u.whole {
+		return nil
+	}
+	p.removeLocked(u)
+	return u
+}
+
+// enlargeLocked gives u memory for most bytes if it has less than need. Memory grows with the
+// credit of the peer, a few times for each message, so that an announced Block costs nothing.
+func (p *reassembler) enlargeLocked(u *partialMessage, need, most int) {
+	if u.mem != nil && len(u.mem.B) >= need {
+		return
+	}
+	mem := buffer.Take(most)
+	if u.mem != nil {
+		copy(mem.B, u.mem.B[:u.got])
+		u.mem.Release()
+	}
+	u.mem = mem
+	p.sum.count(u, -1)
+	u.counted = most
+	p.sum.count(u, 1)
+}
+
+// drop releases the unfinished message of a pipe, and returns its head. ok reports whether there
+// was one.
+func (p *reassembler) drop(pipe uint64) (h message.Head, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.unfinished[pipe]
 	if u == nil {
-		return false
+		return h, false
 	}
 	p.removeLocked(u)
 	u.release()
-	return true
+	return u.Head, true
 }
 
 func (p *reassembler) removeLocked(u *partialMessage) {
@@ -195,16 +264,44 @@ func (p *reassembler) bytes() int {
 	return p.sum.Bytes
 }
 
-// oldest returns the number of the unfinished message that began first, or 0.
+// oldest returns the number of the unfinished message that began first, or 0. A Block does not
+// count: it may wait for credit.
 func (p *reassembler) oldest() (number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, u := range p.unfinished {
-		if number == 0 || u.number < number {
+		if u.Type != message.BlockType && (number == 0 || u.number < number) {
 			number = u.number
 		}
 	}
 	return number
+}
+
+// idleBlocks returns the pipes of the Blocks of which no part has come for so long.
+func (p *reassembler) idleBlocks(now, timeout time.Duration) (pipes []uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pipe, u := range p.unfinished {
+		switch {
+		case u.Type != message.BlockType || u.use == Ignored:
+		case u.seen != u.got || u.moved == 0:
+			u.seen, u.moved = u.got, now
+		case now-u.moved >= timeout:
+			pipes = append(pipes, pipe)
+		}
+	}
+	return pipes
+}
+
+// excuse starts the time for the next part of a Block again. Without pipes it does so for all.
+func (p *reassembler) excuse(pipes ...uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pipe, u := range p.unfinished {
+		if len(pipes) == 0 || slices.Contains(pipes, pipe) {
+			u.moved = 0
+		}
+	}
 }
 
 // end releases everything, and keeps no further parts.

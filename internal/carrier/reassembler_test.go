@@ -2,6 +2,9 @@ package carrier_test
 
 import (
 	"bytes"
+	"cmp"
+	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,7 +149,7 @@ func TestParts_PeerStopsSending(t *testing.T) {
 		cause := make(chan *codec.Abort, 1)
 		r.up.ended = func(a *codec.Abort) { cause <- a }
 		r.run()
-		r.wire.says(inParts(1, 1024, blockOf(1, 3000))[0])
+		r.wire.says(inParts(1, 1024, resultOf(1, 3000))[0])
 		for range 15 { // the peer is alive, and continues slowly
 			r.wire.says(message.Pong{})
 			fakeclock.Sleep(2 * time.Second)
@@ -160,13 +163,99 @@ func TestParts_PeerStopsSending(t *testing.T) {
 func TestParts_OvertakenForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(cfg *carrier.Config) { cfg.PingInterval, cfg.PingTimeout = time.Second, 10*time.Second }).run()
-		parts := inParts(1, 1024, blockOf(1, 2000))
+		parts := inParts(1, 1024, resultOf(1, 2000))
 		r.wire.says(parts[0])
 		for range 200 {
 			r.wire.says(message.Pong{})
 			fakeclock.Sleep(500 * time.Millisecond)
 		}
 		require.NoError(t, r.ctx.Err())
-		require.Equal(t, 2006, r.Receiving())
+		require.Equal(t, 2007, r.Receiving())
+	})
+}
+
+func TestParts_BlockHoldsItsCredit(t *testing.T) {
+	r := newRig(t, nil)
+	grants := map[int]int{1018: 1100, 2042: 2100, 3066: 9000, 4090: 9000}
+	r.up.blockPart = func(_ uint64, got int) (int, carrier.Admission) {
+		return cmp.Or(grants[got], math.MaxInt), carrier.Admitted
+	}
+	var got []byte
+	r.up.receive = func(_ message.Type, frame []byte) error {
+		got = bytes.Clone(frame)
+		return nil
+	}
+	r.run()
+	parts := inParts(1, 1024, blockOf(1, 9000))
+	for i, held := range []int{1106, 2106, 9006, 9006} { // the head has 6 bytes
+		r.wire.says(parts[i])
+		require.Eventually(t, func() bool { return r.Receiving() == held }, time.Minute, time.Millisecond, "part %d", i)
+	}
+	for _, p := range parts[4:] {
+		r.wire.says(p)
+	}
+	r.wantStory("Block begins", "Block")
+	require.Equal(t, blockOf(1, 9000).AppendTo(nil), got)
+	require.Zero(t, r.Receiving())
+}
+
+func TestParts_BlockNotWanted(t *testing.T) {
+	for name, refuse := range map[string]func(r *rig, ignores *atomic.Bool){
+		"its pipe refuses a part": func(_ *rig, ignores *atomic.Bool) { ignores.Store(true) },
+		"its receiver stops":      func(r *rig, _ *atomic.Bool) { r.Ignore(1) },
+	} {
+		r := newRig(t, nil)
+		var ignores atomic.Bool
+		r.up.blockPart = func(uint64, int) (int, carrier.Admission) {
+			if ignores.Load() {
+				return 0, carrier.Ignored
+			}
+			return math.MaxInt, carrier.Admitted
+		}
+		r.run()
+		parts := inParts(1, 1024, blockOf(1, 3000))
+		r.wire.says(parts[0])
+		require.Eventually(t, func() bool { return r.Receiving() == 3006 }, time.Minute, time.Millisecond, name)
+		refuse(r, &ignores)
+		r.wire.says(parts[1])
+		require.Eventually(t, func() bool { return r.Receiving() == 0 }, time.Minute, time.Millisecond, name)
+		r.wire.says(parts[2], open(3))
+		r.wantStory("Block begins", "Open")
+		require.False(t, r.HasPart(1), name)
+	}
+}
+
+func TestParts_BlockStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(cfg *carrier.Config) { cfg.PingInterval, cfg.PingTimeout = time.Second, 10*time.Second })
+		begin := time.Now()
+		var hasCredit bool
+		var stalled time.Duration
+		r.up.blockStalls = func(pipe uint64) bool {
+			if hasCredit && stalled == 0 {
+				stalled = time.Since(begin)
+				r.Forget(pipe)
+			}
+			return hasCredit
+		}
+		r.run()
+		parts := inParts(1, 1024, blockOf(1, 9000))
+		alive := func(d time.Duration) {
+			for range d / time.Second {
+				r.wire.says(message.Pong{})
+				fakeclock.Sleep(time.Second)
+			}
+		}
+		r.wire.says(parts[0])
+		alive(time.Minute) // without credit
+		hasCredit = true
+		r.wire.says(parts[1])
+		alive(8 * time.Second)
+		r.wire.says(parts[2])
+		begin = time.Now()
+		alive(20 * time.Second)
+		require.NoError(t, r.ctx.Err(), "the other pipes go on")
+		require.GreaterOrEqual(t, stalled, 10*time.Second)
+		require.Less(t, stalled, 13*time.Second)
 	})
 }

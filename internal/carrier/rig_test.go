@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"testing"
@@ -102,13 +103,15 @@ func types(t *testing.T, frames [][]byte) (all []message.Type) {
 
 // session is a Receiver and Session that records its calls.
 type session struct {
-	mu      sync.Mutex
-	story   []string
-	receive func(t message.Type, frame []byte) error
-	admit   func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
-	stray   func(pipe uint64) error
-	ended   func(cause *codec.Abort)
-	changed chan struct{}
+	mu          sync.Mutex
+	story       []string
+	receive     func(t message.Type, frame []byte) error
+	admit       func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
+	stray       func(pipe uint64) error
+	ended       func(cause *codec.Abort)
+	changed     chan struct{}
+	blockPart   func(pipe uint64, got int) (granted int, use carrier.Admission)
+	blockStalls func(pipe uint64) bool
 }
 
 func (s *session) LogValue() slog.Value { return slog.StringValue("s") }
@@ -153,11 +156,22 @@ func (s *session) Ended(cause *codec.Abort) {
 	}
 	s.tell("ended")
 }
-func (s *session) Away(*codec.Abort) { s.tell("away") }
-func (s *session) GivenUp(uint64)    {}
-func (s *session) StillAway()        {}
-func (s *session) Back()             { s.tell("back") }
-func (s *session) Finished()         { s.tell("finished") }
+func (s *session) Away(*codec.Abort)    { s.tell("away") }
+func (s *session) GivenUp(message.Head) {}
+
+// BlockPart grants all credit, unless blockPart is set.
+func (s *session) BlockPart(pipe uint64, got int) (granted int, use carrier.Admission, err error) {
+	if s.blockPart == nil {
+		return math.MaxInt, carrier.Admitted, nil
+	}
+	granted, use = s.blockPart(pipe, got)
+	return granted, use, nil
+}
+
+func (s *session) BlockStalls(pipe uint64) bool { return s.blockStalls == nil || s.blockStalls(pipe) }
+func (s *session) StillAway()                   {}
+func (s *session) Back()                        { s.tell("back") }
+func (s *session) Finished()                    { s.tell("finished") }
 
 // rig is a Carrier over a scripted Wire.
 type rig struct {

@@ -21,8 +21,17 @@ type Receiver interface {
 	// priority of its pipe. An error ends the session.
 	Admit(h message.Head, whole int, others Unfinished) (Admission, priority.Priority, error)
 
+	// BlockPart is called for each part of an admitted Block. got is the number of bytes of its
+	// payload that have arrived. granted is the number of bytes that the peer may send without
+	// further credit. An error ends the session.
+	BlockPart(pipe uint64, got int) (granted int, use Admission, err error)
+
 	// GivenUp is called when the peer has abandoned a message of which some parts have not arrived.
-	GivenUp(pipe uint64)
+	GivenUp(h message.Head)
+
+	// BlockStalls is called from time to time for a Block of which no part has come for the timeout
+	// of the session. It returns false if the peer lacks credit for the rest of the Block.
+	BlockStalls(pipe uint64) bool
 
 	// Stray is called for a part without an unfinished message. An error ends the session.
 	Stray(pipe uint64) error

@@ -81,9 +81,10 @@ func (b *batch) lend(m *Message, s frameStamp) {
 // addPart appends the frame of part with the next n bytes of m, which p determines.
 func (b *batch) addPart(part *message.Part, m *Message, p *fragmenter, n int, lend bool) {
 	b.parts += int32(n)
-	head, body, tail := p.next(m.Payload, n)
+	head, body, tail := p.next(m, n)
 	copied := n
-	if lend = lend && len(body) >= leastLent; lend {
+	// memory of a caller is valid only during Put
+	if lend = lend && len(body) >= leastLent && (m.Memory != nil || m.flow != nil); lend {
 		copied -= len(body)
 	}
 	b.frames = grow(b.frames, lengthSize+HeadSize+copied)
@@ -93,7 +94,7 @@ func (b *batch) addPart(part *message.Part, m *Message, p *fragmenter, n int, le
 	behind := end[:copy(end[:], around[place:])]
 	b.frames = append(around[:place], head...)
 	var mem *buffer.Buffer
-	if p.rest() == 0 {
+	if p.rest(m) == 0 {
 		mem, m.Memory = m.Memory, nil
 	}
 	switch {

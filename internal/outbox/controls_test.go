@@ -58,12 +58,12 @@ func TestAnnounce_AskedOnDeparture(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Zero(t, one.asked+two.asked)
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Credit", "message.Allow", "message.Credit", "message.Allow", "Block 0 waits"}, b.drain())
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Credit", "message.Credit", "Block 0 waits"}, b.drain())
 	require.EqualValues(t, 1, one.asked, "once for each announcement")
 	require.EqualValues(t, 1, two.asked)
 	_, err := b.Announce(one)
 	require.NoError(t, err)
-	require.Equal(t, []message.Control{message.Credit{Pipe: 2, Limit: 2}, message.Allow{Pipe: 2, Total: 2}}, b.controls())
+	require.Equal(t, []message.Control{message.Credit{Pipe: 2, Limit: 2}}, b.controls())
 }
 
 // nothing is an Announcer without Controls.
@@ -87,7 +87,7 @@ func TestControls_NoneWithoutWire(t *testing.T) {
 	f, _ := b.open(0)
 	b.drain()
 	require.True(t, b.Halt())
-	s := &asker{wants: 2}
+	s := &skipper{wants: 2}
 	for n := range uint64(1000) {
 		b.control(message.Pong{N: n})
 		b.control(message.Credit{Opens: true, Limit: n})
@@ -96,7 +96,7 @@ func TestControls_NoneWithoutWire(t *testing.T) {
 	_, err := b.Announce(a)
 	require.NoError(t, err)
 	b.block(f, []byte("before"))
-	b.ask(f, s)
+	b.skip(f, s, 0)
 	batch, end := b.Take()
 	require.Nil(t, batch)
 	require.Equal(t, outbox.Halted, end)
@@ -107,72 +107,53 @@ func TestControls_NoneWithoutWire(t *testing.T) {
 	require.NoError(t, err)
 	b.Resent()
 	require.Equal(t, []message.Control{
-		message.Pong{N: 999}, message.Credit{Opens: true, Limit: 999}, message.Credit{Pipe: 2, Limit: 1}, message.Allow{Pipe: 2, Total: 1},
-		message.Ask{Sent: 1<<40 + overhead + 6, Total: 1<<40 + overhead + 7},
+		message.Pong{N: 999}, message.Credit{Opens: true, Limit: 999}, message.Credit{Pipe: 2, Limit: 1},
+		message.Skip{Sent: 1<<40 + 100 + overhead + 6},
 	}, b.controls())
 }
 
-func TestAsk_SaysDepartedCost(t *testing.T) {
-	b := newBox(t)
-	f := b.fill()
-	sent := uint32(63<<10 - 10 + overhead)
-	s := &asker{wants: 4}
-	b.ask(f, s)
-	b.block(f, []byte("123"))
-	b.block(f, make([]byte, 70<<10))
-	b.ask(f, s)
-	b.block(f, nil)
-	b.ask(f, s)
-	require.Empty(t, s.sent, "they wait in the order of their pipe")
-	zeros := "Block 0 " + string(make([]byte, 8))
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Ask", "Block 0 123", zeros, "message.Ask", "Block 0 ", "message.Ask"}, b.drain())
-	second := sent + 3 + overhead + 70<<10 + overhead
-	require.Equal(t, []uint32{sent, second, second + overhead}, s.sent)
-	require.Equal(t, 8, b.messages, "Asks are counted as the Blocks are")
-}
-
-func TestAsk_IgnoresDropped(t *testing.T) {
+func TestSkip_IgnoresDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		f := b.fill()
-		s := &asker{wants: 1}
+		s := &skipper{wants: 1}
 		b.send(f, outbox.Message{Payload: []byte("late"), Expires: time.Now().Add(time.Second), Sender: s})
 		b.send(f, outbox.Message{Payload: []byte("lossy"), Loss: 127, Sender: s})
 		b.block(f, []byte("kept"))
-		b.ask(f, s)
+		b.skip(f, s, 0)
 		b.Thin()
 		fakeclock.Sleep(time.Second)
 		b.drain()
-		require.Equal(t, []uint32{63<<10 - 10 + overhead + 4 + overhead}, s.sent)
+		require.Equal(t, []uint32{63<<10 - 10 + overhead + 4 + overhead, 0}, s.sent)
 		require.Equal(t, []int{5, 4}, s.dropped, "its sender hears of each")
 	})
 }
 
-func TestAsk_Vanishes(t *testing.T) {
+func TestSkip_Vanishes(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
-	s := new(asker)
-	b.ask(f, s)
+	s := new(skipper)
+	b.skip(f, s, 0)
 	require.Zero(t, b.messages)
 	b.block(f, []byte("before"))
-	b.ask(f, s)
+	b.skip(f, s, 0)
 	b.block(f, []byte("behind"))
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 before", "Block 0 behind"}, b.drain())
-	require.Len(t, s.sent, 2)
+	require.Len(t, s.sent, 4)
 	require.Equal(t, 6, b.messages, "its count is given back")
 
 	before := b.bytes
-	b.ask(f, s)
+	b.skip(f, s, 0)
 	require.Equal(t, 7, b.messages, "at once, where nothing waits")
 	require.Equal(t, before+100, b.bytes)
 }
 
-func TestAsk_VanishesAlone(t *testing.T) {
+func TestSkip_VanishesAlone(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	b.drain()
-	s := new(asker)
-	write, err := b.Put(f, &outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: s})
+	s := new(skipper)
+	write, err := b.Put(f, &outbox.Message{Type: message.ControlType, Control: outbox.Skip, Sender: s})
 	require.NoError(t, err)
 	require.True(t, write)
 	batch, end := b.Take()
@@ -180,12 +161,12 @@ func TestAsk_VanishesAlone(t *testing.T) {
 	require.Equal(t, outbox.Idle, end)
 }
 
-func TestAsk_DroppedWithPipe(t *testing.T) {
+func TestSkip_DroppedWithPipe(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
-	s := &asker{wants: 9}
+	s := &skipper{wants: 9}
 	b.block(f, []byte("waits"))
-	b.ask(f, s)
+	b.skip(f, s, 0)
 	b.Cancel(f, outbox.Ended)
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
 	require.Empty(t, s.sent)
@@ -288,11 +269,17 @@ func TestSkip_RaisesDepartedCost(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	sent := uint32(63<<10 - 10 + overhead)
-	s := &asker{wants: 2}
+	s := &skipper{wants: 4}
 	b.skip(f, s, 4096)
 	b.block(f, []byte("123"))
-	b.ask(f, s)
+	b.block(f, make([]byte, 70<<10))
 	b.skip(f, s, 4096)
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Skip", "Block 0 123", "message.Ask"}, b.drain())
-	require.Equal(t, []uint32{sent, 4096, sent + 103 + overhead, sent + 103 + overhead, 4096}, s.sent, "the low bits of the departed cost")
+	b.block(f, nil)
+	b.skip(f, s, 0)
+	require.Empty(t, s.sent, "they wait in the order of their pipe")
+	zeros := "Block 0 " + string(make([]byte, 8))
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Skip", "Block 0 123", zeros, "message.Skip", "Block 0 ", "message.Skip"}, b.drain())
+	second := sent + 100 + 3 + overhead + 70<<10 + overhead
+	require.Equal(t, []uint32{sent, 4096, second, 4096, second + 100 + overhead, 0}, s.sent, "the low bits of the departed cost")
+	require.Equal(t, 8, b.messages, "Skips are counted as the Blocks are")
 }

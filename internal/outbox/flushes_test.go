@@ -67,7 +67,7 @@ func TestFlush_CoversControls(t *testing.T) {
 func TestFlush_IgnoresVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, m := range map[string]outbox.Message{
-			"an Ask":  {Type: message.ControlType, Control: outbox.Ask, Sender: new(asker)},
+			"a Skip":  {Type: message.ControlType, Control: outbox.Skip, Sender: new(skipper)},
 			"a Block": {Type: message.BlockType, Expires: time.Now().Add(time.Second)},
 		} {
 			b := newBox(t)

@@ -1,28 +1,56 @@
 package outbox
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+)
 
 // fragmenter is the progress of the message at the head of a flow that is sent in parts.
 type fragmenter struct {
 	around []byte // its frame without the payload
 	at     int    // the place of the payload in it
-	whole  int    // bytes of the frame
-	left   int    // bytes of it that have been sent
-	number uint64 // value of fragmented.begun after its begin
+	size   int    // bytes of the payload
+	left   int    // bytes of the frame that have been sent
+	number uint64 // value of fragmented.begun after its begin; 0 while the next piece has not come
 	open   bool   // it is the Open
 }
 
-// rest returns the bytes of the frame that have not been sent.
-func (p *fragmenter) rest() int { return p.whole - p.left }
+// newFragmenter returns the fragmenter of m, of which nothing has been sent.
+func newFragmenter(m *Message, s frameStamp) *fragmenter {
+	p := &fragmenter{open: m.Type == message.OpenType}
+	if m.Abort != nil {
+		p.around = m.appendTo(nil, s)
+		p.at = len(p.around)
+	} else {
+		p.size = m.blockSize()
+		p.around, p.at = m.appendAround(make([]byte, 0, HeadSize+m.size()-len(m.Payload)), s)
+	}
+	return p
+}
 
-// next returns the next n bytes of the frame: those before the payload, of the payload, and after
-// it.
-func (p *fragmenter) next(payload []byte, n int) (head, body, tail []byte) {
+// whole returns the bytes of the frame.
+func (p *fragmenter) whole() int { return len(p.around) + p.size }
+
+// rest returns the bytes of the frame that have not been sent, up to the end of m.
+func (p *fragmenter) rest(m *Message) int {
+	if m.lastPiece() {
+		return p.whole() - p.left
+	}
+	return p.at + int(m.Offset) + len(m.Payload) - p.left
+}
+
+// unsent returns the bytes of the payload that have not been sent.
+func (p *fragmenter) unsent() int { return p.size - max(p.left-p.at, 0) }
+
+// next returns the next n bytes of the frame, which ends with m or continues after it: those before
+// the payload, of the payload, and after it.
+func (p *fragmenter) next(m *Message, n int) (head, body, tail []byte) {
 	begin := p.left
 	p.left += n
 	head = window(p.around[:p.at], begin, n)
-	body = window(payload, begin-p.at, n)
-	tail = window(p.around[p.at:], begin-p.at-len(payload), n)
+	body = window(m.Payload, begin-p.at-int(m.Offset), n)
+	tail = window(p.around[p.at:], begin-p.at-p.size, n)
 	return head, body, tail
 }
 

@@ -161,39 +161,25 @@ type announcer struct{ pipe, asked uint64 }
 func (a *announcer) Controls(put func(message.Control)) {
 	a.asked++
 	put(message.Credit{Pipe: a.pipe, Limit: a.asked})
-	put(message.Allow{Pipe: a.pipe, Total: a.asked})
 }
 
-// asker is a Sender that asks for one byte, wants times.
-type asker struct {
+// skipper is a Sender that returns credit, wants times.
+type skipper struct {
 	wants   int
 	sent    []uint32
 	dropped []int
 }
 
-func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
-	a.sent = append(a.sent, sent)
-	a.wants--
-	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
-}
-
-// Skipping returns credit up to 1<<40 + 100, wants times, and records its arguments.
-func (a *asker) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
+// Skipping returns a credit of 100, and records its arguments.
+func (a *skipper) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	a.sent = append(a.sent, sent, uint32(stays))
 	a.wants--
 	return 1<<40 + 100 + uint64(sent), a.wants >= 0
 }
 
-func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
+func (a *skipper) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
 
-func (b *box) ask(f *outbox.Flow, a *asker) {
-	b.t.Helper()
-	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
-	_, err := b.Put(f, &m)
-	require.NoError(b.t, err)
-}
-
-func (b *box) skip(f *outbox.Flow, a *asker, stays uint64) {
+func (b *box) skip(f *outbox.Flow, a *skipper, stays uint64) {
 	b.t.Helper()
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: a, Held: 100}
 	_, err := b.Put(f, &m)

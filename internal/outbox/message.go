@@ -14,8 +14,9 @@ import (
 // HeadSize bounds the bytes of a frame besides its payload and its other fields of variable length.
 const HeadSize = 80
 
-// Message is an Open, a Block, a Close or a Control of a pipe. It does not contain the id of the
-// pipe, which is assigned when the Open departs. The fields of an Open come first: its caller
+// Message is an Open, a Block, a Close or a Control of a pipe. A Block may also be put in pieces,
+// each a Message of its own: see Whole. A Message does not contain the id of the pipe, which is
+// assigned when the Open departs. The fields of an Open come first: its caller
 // writes them and the writer reads them, often on another processor.
 type Message struct {
 	// ControlType is for a Control that must not overtake earlier messages of its pipe: see Control
@@ -35,13 +36,23 @@ type Message struct {
 	Abort    *codec.Abort  // of a Close; nil is success
 	Skipped  uint64        // of a Block, a Close: dropped Blocks before it; of a Skip: what stays
 	Marker   any           // a value of the application, for the report of a drop
-	Sender   Sender        // of a Block, an Ask or a Skip
+	Sender   Sender        // of a Block or a Skip
 
 	// of Payload, if the Outbox takes it over; the caller keeps it after an error
 	Memory *buffer.Buffer
 	flush  uint32 // number of flushes begun when the message was put
 	Held   uint32 // its cost in bytes while it waits
+
+	// Whole is the size of the Block of which Payload is the piece that begins at Offset; 0:
+	// Payload is the whole Block. A piece that has been put departs, unless its pipe ends first. No
+	// other Block of the pipe may be put between two pieces. A piece has at most MaxPiece bytes,
+	// and at least [message.LeastPart] except at the end. An empty piece abandons the rest of the
+	// Block.
+	Whole, Offset uint32
 }
+
+// MaxPiece is the size of the largest piece of a Block, in bytes. A piece fits into a batch.
+const MaxPiece = 62 << 10
 
 // Size is the memory of a waiting message besides the memory it refers to, in bytes.
 const Size = int(unsafe.Sizeof(Message{})) + 16
@@ -51,9 +62,6 @@ type Control uint8
 
 const (
 	Stop Control = iota
-	// asks for credit for the next Block, or returns granted credit: its Sender is called when it
-	// departs
-	Ask
 	// returns credit: its Sender is called when it departs
 	Skip
 )
@@ -75,11 +83,6 @@ type Departer interface {
 
 // Sender sends the Blocks of a pipe.
 type Sender interface {
-	// Asking is called with the lock of the Outbox held when an Ask departs. sent is the cost of
-	// the Blocks that have departed before it, the low bits. Asking returns the content of the Ask,
-	// or false if the Ask is not to be sent. It must not call the Outbox.
-	Asking(sent uint32) (departed, total uint64, ok bool)
-
 	// Skipping is called with the lock of the Outbox held when a Skip departs. sent is the cost of
 	// the Blocks that have departed before it, the low bits, and stays the credit that this side
 	// keeps. Skipping returns the new total of sent cost, or false if the Skip is not to be sent.
@@ -126,12 +129,16 @@ func (m *Message) event() flowEvent {
 }
 
 // timeLeft returns the remaining time of m in milliseconds, or 0 if m never expires. ok is false if
-// no time is left. An End never expires.
+// no time is left. An End never expires. Neither does a piece of a Block: the receiver drops the
+// Block when its time is over.
 func (m *Message) timeLeft() (ttl uint32, ok bool) {
 	if m.Expires.IsZero() || m.End {
 		return 0, true
 	}
-	return millisUntil(m.Expires)
+	if ttl, ok = millisUntil(m.Expires); !ok && m.Whole > 0 {
+		return 1, true
+	}
+	return ttl, ok
 }
 
 // millisUntil returns the milliseconds until t. ok is false if t has passed.
@@ -149,7 +156,15 @@ func millis(d time.Duration) uint32 {
 }
 
 // tellsGaps reports whether m can carry the number of Blocks dropped before it.
-func (m *Message) tellsGaps() bool { return m.Type == message.BlockType || m.Type == message.CloseType }
+func (m *Message) tellsGaps() bool {
+	return m.Type == message.BlockType && m.Offset == 0 || m.Type == message.CloseType
+}
+
+// lastPiece reports whether the Block of m ends with m.
+func (m *Message) lastPiece() bool { return int(m.Offset)+len(m.Payload) >= int(m.Whole) }
+
+// blockSize returns the size of the Block of m, in bytes.
+func (m *Message) blockSize() int { return max(len(m.Payload), int(m.Whole)) }
 
 // size returns the bytes of the fields of m with variable length. The frame of m has at most
 // HeadSize more.
@@ -230,7 +245,7 @@ func (m *Message) appendAround(dst []byte, s frameStamp) (around []byte, at int)
 		return o.AppendAround(dst)
 	case message.BlockType:
 		b := m.block(s)
-		return b.AppendAround(dst)
+		return b.AppendAround(dst, m.blockSize())
 	default:
 		c := message.Close{Pipe: s.pipe, Result: m.Payload}
 		return c.AppendAround(dst)

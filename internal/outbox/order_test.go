@@ -43,7 +43,6 @@ func TestReports_WithoutLock(t *testing.T) {
 // toldSender is a Sender that is called for each dropped Block.
 type toldSender func()
 
-func (toldSender) Asking(uint32) (departed, total uint64, ok bool) { return 0, 0, false }
 func (toldSender) Skipping(uint32, uint64) (total uint64, ok bool) { return 0, false }
 func (s toldSender) Dropped(int)                                   { s() }
 
@@ -177,12 +176,12 @@ func TestGap_NotByControl(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.send(f, outbox.Message{Loss: 127})
-	b.ask(f, &asker{wants: 1})
+	b.skip(f, &skipper{wants: 1}, 0)
 	b.send(f, outbox.Message{Loss: 127})
 	b.put(f, stops)
 	b.send(f, outbox.Message{Payload: []byte("next")})
 	b.send(f, outbox.Message{Loss: 127})
-	b.ask(f, &asker{wants: 1})
+	b.skip(f, &skipper{wants: 1}, 0)
 	b.Thin()
 	b.put(f, end)
 	var skipped []uint64

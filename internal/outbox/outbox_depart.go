@@ -6,13 +6,21 @@ import "github.com/asterisque-go/asterisque/codec/message"
 // useless. From here on the peer may know the pipe. If m was put by Enter, its caller owns m and f
 // again, and neither may be accessed afterwards.
 func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
-	if m.Type == message.ControlType && m.Control != Stop {
-		return o.departControlLocked(f, m)
+	if m.Type == message.ControlType && m.Control == Skip {
+		return o.departSkipLocked(f, m)
 	}
 	ttl, ok := m.timeLeft()
-	if !ok {
+	switch {
+	case !ok:
 		o.expireLocked(f, m)
 		return false
+	case f.lacksBegin(m):
+		o.deferred.gone.add(m)
+		m.free()
+		return false
+	case m.Whole > 0:
+		o.departPieceLocked(f, m)
+		return true
 	}
 	o.leaveLocked(f, m)
 	o.countLocked(f, m)
@@ -29,6 +37,9 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 
 // leaveLocked completes m, which departs, and assigns the id of its pipe.
 func (o *Outbox) leaveLocked(f *Flow, m *Message) {
+	if m.Type != message.ControlType {
+		o.stopLocked(f) // the rest of a Block in pieces does not come any more
+	}
 	f.tellHeadGap(m)
 	switch {
 	case m.Type == message.OpenType:
@@ -59,34 +70,36 @@ func (o *Outbox) markLocked() {
 func (o *Outbox) countLocked(f *Flow, m *Message) {
 	o.batch.holds.add(m)
 	if m.Type == message.BlockType && !m.End {
-		f.sent += uint32(len(m.Payload)) + o.overhead
+		f.sent += uint32(len(m.Payload))
+		if m.Offset == 0 {
+			f.sent += o.overhead
+		}
 	}
 }
 
-// expireLocked drops m, which had expired when it was next in turn.
+// expireLocked drops m, which had expired when it was next in turn. A Block of which a part was
+// sent counts in full for the peer, as if the whole of it had been sent.
 func (o *Outbox) expireLocked(f *Flow, m *Message) {
 	if m.Type == message.BlockType {
 		f.droppedAtHead(m)
+		if m.begun {
+			f.sent += uint32(len(m.Payload)) + o.overhead
+			m.Sender = nil // its credit is used
+		}
 	}
 	m.free()
 	o.dropLocked(f, m, Expired)
 }
 
-// departControlLocked encodes an Ask or a Skip, unless its Sender does not need it any more.
-func (o *Outbox) departControlLocked(f *Flow, m *Message) (departed bool) {
-	var c message.Control
-	if m.Control == Ask {
-		sent, total, ok := m.Sender.Asking(f.sent)
-		c, departed = message.Ask{Pipe: f.id, Sent: sent, Total: total}, ok
-	} else if total, ok := m.Sender.Skipping(f.sent, m.Skipped); ok {
-		c, departed = message.Skip{Pipe: f.id, Sent: total}, true
-		f.sent = uint32(total)
-	}
-	if !departed {
+// departSkipLocked encodes a Skip, unless its Sender does not need it any more.
+func (o *Outbox) departSkipLocked(f *Flow, m *Message) (departed bool) {
+	total, ok := m.Sender.Skipping(f.sent, m.Skipped)
+	if !ok {
 		o.deferred.gone.add(m)
 		return false
 	}
-	o.appendLocked(c)
+	f.sent = uint32(total)
+	o.appendLocked(message.Skip{Pipe: f.id, Sent: total})
 	o.batch.holds.add(m)
 	return true
 }

@@ -65,8 +65,11 @@ func (o *Outbox) discardLocked() {
 
 // reportLocked records for the application that an Open or a Block was dropped.
 func (o *Outbox) reportLocked(m *Message, why Reason) {
-	if o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType {
+	switch {
+	case o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType:
 		return
+	case m.Whole > 0 && (len(m.Payload) == 0 || !m.lastPiece()):
+		return // its sender has got an error
 	}
 	o.dropsLocked().report(m, why)
 }

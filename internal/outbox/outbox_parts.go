@@ -39,6 +39,9 @@ func (m *Message) divided(most int) bool {
 // that there is no room.
 func (o *Outbox) leavesLocked(m *Message, size int) int {
 	piece := size
+	if m.flow.lacksBegin(m) {
+		return size
+	}
 	if part := o.partLocked(); m.begun || m.divided(part) {
 		piece = min(size, part)
 	}
@@ -63,35 +66,72 @@ func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 	} else {
 		o.beginLocked(f, m)
 	}
+	o.addPartLocked(f, m, o.partLocked())
+	return f.backlog.fragmenter.rest(m)
+}
+
+// addPartLocked encodes the next part of m, of about most bytes.
+func (o *Outbox) addPartLocked(f *Flow, m *Message, most int) {
 	p := f.backlog.fragmenter
 	part := message.Part{Pipe: f.id}
 	if p.left == 0 {
-		part.Whole = uint64(p.whole)
+		part.Whole = uint64(p.whole())
 	}
-	o.batch.addPart(&part, m, p, min(o.partLocked(), p.rest()), o.lends)
+	n := min(most, p.rest(m))
+	if rest := p.rest(m) - n; rest > 0 && rest < message.LeastPart && !m.lastPiece() {
+		n += rest // too little for a part of its own
+	}
+	o.batch.addPart(&part, m, p, n, o.lends)
 	if o.log != nil {
 		o.log.counted()
 	}
-	return p.rest()
+}
+
+// departPieceLocked encodes m, a piece of a Block, as one part.
+func (o *Outbox) departPieceLocked(f *Flow, m *Message) {
+	o.beginLocked(f, m)
+	if len(m.Payload) > 0 {
+		o.addPartLocked(f, m, message.MaxPart)
+	}
+	o.endPieceLocked(f, m)
+}
+
+// lacksBegin reports whether m continues a Block of which no part was sent, or that has been
+// abandoned since.
+func (f *Flow) lacksBegin(m *Message) bool {
+	return m.Offset > 0 && (f.backlog == nil || f.backlog.fragmenter == nil)
+}
+
+// endPieceLocked is called when the whole of m, a piece of a Block, is in the departing batch.
+func (o *Outbox) endPieceLocked(f *Flow, m *Message) {
+	if len(m.Payload) == 0 {
+		f.sent += uint32(f.backlog.fragmenter.unsent())
+		o.stopLocked(f)
+	} else if m.lastPiece() {
+		o.forgetPartsLocked(f)
+	} else {
+		o.fragmented.end(f)
+		f.backlog.fragmenter.number = 0
+	}
+	o.countLocked(f, m)
 }
 
 // beginLocked prepares m to be sent in parts.
 func (o *Outbox) beginLocked(f *Flow, m *Message) {
-	ttl, _ := m.timeLeft()
-	o.leaveLocked(f, m)
-	p := &fragmenter{open: m.Type == message.OpenType}
-	if m.Abort != nil {
-		p.around = m.appendTo(nil, f.stamp(ttl))
-		p.at = len(p.around)
+	if m.Offset > 0 {
+		o.markPendingLocked()
 	} else {
-		p.around, p.at = m.appendAround(make([]byte, 0, HeadSize+m.size()-len(m.Payload)), f.stamp(ttl))
+		ttl, _ := m.timeLeft()
+		o.leaveLocked(f, m)
+		f.remember().fragmenter = newFragmenter(m, f.stamp(ttl))
 	}
-	p.whole = len(p.around) + len(m.Payload)
+	if len(m.Payload) == 0 && m.Whole > 0 {
+		return
+	}
 	if o.fragmented == nil {
 		o.fragmented = new(fragmented)
 	}
-	p.number = o.fragmented.begin(f)
-	f.remember().fragmenter = p
+	f.backlog.fragmenter.number = o.fragmented.begin(f)
 	m.begun = true
 	m.Loss = 0 // it is not judged any more
 	if m.Type == message.OpenType {
@@ -103,7 +143,11 @@ func (o *Outbox) beginLocked(f *Flow, m *Message) {
 // departedLocked is called for a message that has left the queue and was partly sent. It reports
 // whether the last part was sent; otherwise the message has expired.
 func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
-	if f.backlog.fragmenter.rest() > 0 {
+	switch {
+	case m.Whole > 0:
+		o.endPieceLocked(f, m)
+		return true
+	case f.backlog.fragmenter.rest(m) > 0:
 		o.stopLocked(f)
 		o.expireLocked(f, m)
 		return false

@@ -284,7 +284,7 @@ func TestCountable_BySpecification(t *testing.T) {
 	for want, list := range map[bool][]interface{ AppendTo([]byte) []byte }{
 		true: {&message.Open{}, &message.Open{Pipe: 1 << 40, Meta: message.Meta{TTL: 1, Key: []byte("k")}}, &message.Block{}, &message.Block{End: true}, &message.Close{}, &message.Close{Abort: codec.ErrCanceled},
 			message.Credit{}, message.Credit{Opens: true, Limit: 1 << 40}, message.Drain{}, message.Drain{None: true}, message.Stop{Pipe: 300},
-			message.Ask{Pipe: 300, Sent: 1, Total: 2}, message.Allow{Pipe: 300, Total: 2}},
+			message.Skip{Pipe: 300, Sent: 2}},
 		false: {message.Sync{}, message.Ping{}, message.Pong{N: 6}, message.Ack{Count: 4}, message.SessionClose{Code: 4}, message.UnknownControl{Code: 64}, message.UnknownControl{Code: 1 << 20}},
 	} {
 		for _, m := range list {

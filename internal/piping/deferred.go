@@ -7,7 +7,7 @@ type deferred struct {
 	claims          []*flow.Waiter // that were granted
 	announce        bool           // there are Controls for the peer
 	messages, bytes int            // taken by the application
-	shelter         int            // bytes of shelter to release
+	reserved        int            // bytes of the Ledger to release
 	abort           bool           // there is no room for a Block that the peer was allowed
 	show            bool           // interceptors are to see the outcome
 	begins, ends    *leftover
@@ -28,8 +28,8 @@ func (a *deferred) do(t *Terms, port Port) {
 	if a.announce {
 		port.Announce()
 	}
-	if a.shelter > 0 {
-		t.Ledger.Shelter(-a.shelter)
+	if a.reserved > 0 {
+		t.Ledger.Reserve(-a.reserved)
 	}
 	if a.begins != nil {
 		a.begins.begin()

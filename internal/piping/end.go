@@ -6,16 +6,16 @@
 //
 // Every direction of a pipe has a window: a total up to which the peer may send. The receiver
 // raises the total as its application takes Blocks. A Block costs its payload and an overhead that
-// the receiver has announced. A Block is sent only when its whole cost fits into the window. A
-// sender asks for credit for a Block that does not fit, and gets it when the receiving application
-// waits for that Block. Granted credit is reserved in a [flow.Room]. A slow reader blocks its own
-// pipe and no other.
+// the receiver has announced. A small Block is sent when its whole cost fits into the window. A
+// large one that does not fit is sent in pieces, and the receiver grants the credit for the rest
+// when its application waits for that Block. Granted credit is reserved in a [flow.Room]. A slow
+// reader blocks its own pipe and no other.
 //
 // The End has the lock and determines the order of events. The other types of the package do not
-// know the End: a sender with its queue and its asking; a receiver with its inbox, its window and
-// the wish of the peer; the state of the pipe; the interceptors of the application. Work that
-// follows from a change and needs no lock is collected in an after, and the End does it after it
-// has released the lock.
+// know the End: a sender with its divided Block; a receiver with its inbox, its window and the
+// Block that arrives; the state of the pipe; the interceptors of the application. Work that follows
+// from a change and needs no lock is collected in a deferred, and the End does it after it has
+// released the lock.
 package piping
 
 import (
@@ -36,9 +36,9 @@ var (
 	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
 )
 
-// errNoShelter ends a call if the application has asked for a Block and has stopped waiting, and
-// there is no other room for the Block.
-var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
+// errNoRoom ends a call if the application has waited for a Block, so that it got credit, and has
+// stopped waiting, and there is no other room for the Block.
+var errNoRoom = codec.ErrStalled.Withf("the application stopped waiting for a Block that had its credit, and no other room is left for it: receive without a deadline, or lower the number of streams")
 
 // Config configures an End at the start of its pipe.
 type Config struct {
@@ -235,7 +235,7 @@ func (e *End) unlock(a deferred) {
 func (e *End) do(a *deferred) {
 	a.do(e.terms, e.port)
 	if a.abort {
-		e.Abort(errNoShelter)
+		e.Abort(errNoRoom)
 	}
 	if a.show {
 		e.show()

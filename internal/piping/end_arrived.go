@@ -1,5 +1,7 @@
 package piping
 
+import "math"
+
 // Verdict classifies an arriving message.
 type Verdict uint8
 
@@ -12,45 +14,24 @@ const (
 	Overrun   // the peer exceeded its window
 )
 
-// BlockArrived processes a Block. Unless the verdict is Accepted, the caller keeps the Block.
+// BlockArrived processes a whole Block. Unless the verdict is Accepted, the caller keeps the Block.
 func (e *End) BlockArrived(b Block) Verdict {
 	var a deferred
 	e.mu.Lock()
-	v := e.blockLocked(b, &a)
-	e.unlock(a)
+	v := e.blockLocked(b)
+	e.moveDebtAndUnlock(a)
 	return v
 }
 
-// Admits returns the verdict for a Block of the given payload without processing it. An Accepted
-// remains valid, because granted credit does not shrink.
-func (e *End) Admits(payload int) Verdict {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch _, ok := e.state.next(recvBlock); {
-	case !ok && e.state.over():
-		return Late
-	case !ok:
-		return Violation
-	case !e.in.mayAdmit(e.terms, payload):
-		return Overrun
+// blockLocked is BlockArrived. The parts of a Block have been checked as they arrived.
+func (e *End) blockLocked(b Block) Verdict {
+	if v := e.expectsLocked(); v != Accepted {
+		return v
 	}
-	return Accepted
-}
-
-// blockLocked is BlockArrived.
-func (e *End) blockLocked(b Block, a *deferred) Verdict {
-	switch _, ok := e.state.next(recvBlock); {
-	case ok:
-	case e.state.over():
-		return Late
-	default:
-		return Violation
-	}
-	if s := e.in.extras; s != nil && s.wish.allowance == allowDue {
-		// it is for a Block that is sent after this one was taken
-		s.wish.recall(e.terms.Room, a)
-	}
-	if !e.in.admits(e.terms, len(b.Payload)) {
+	if part := e.in.arriving(); part != nil {
+		part.underway = false
+		e.in.largest = max(e.in.largest, uint32(min(e.terms.cost(part.whole), math.MaxUint32)))
+	} else if !e.in.admits(e.terms, len(b.Payload)) {
 		return Overrun
 	}
 	if e.state&stoppedHere != 0 {
@@ -59,6 +40,85 @@ func (e *End) blockLocked(b Block, a *deferred) Verdict {
 	}
 	e.in.push(b)
 	return Accepted
+}
+
+// expectsLocked returns Accepted if a Block may arrive.
+func (e *End) expectsLocked() Verdict {
+	switch _, ok := e.state.next(recvBlock); {
+	case ok:
+		return Accepted
+	case e.state.over():
+		return Late
+	default:
+		return Violation
+	}
+}
+
+// BlockBegins processes the head of a Block that arrives in parts. payload is the size of the whole
+// Block. If the verdict is Accepted, PartArrived is called for each part, and BlockArrived or
+// BlockAbandoned at the end.
+func (e *End) BlockBegins(payload int) Verdict {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v := e.expectsLocked()
+	switch {
+	case v != Accepted:
+		return v
+	case e.state&stoppedHere != 0:
+		return Late
+	}
+	b := &e.in.needs().arriving
+	b.underway, b.whole, b.got = true, payload, 0
+	if b.granted == nil {
+		b.granted = e.claimGranted
+	}
+	return Accepted
+}
+
+// PartArrived processes a part of a Block. got is the number of bytes of the payload that have
+// arrived. granted is the number of bytes that the peer may send in all before a further Credit.
+func (e *End) PartArrived(got int) (granted int, v Verdict) {
+	var a deferred
+	e.mu.Lock()
+	granted, v = e.partLocked(got, &a)
+	e.unlock(a)
+	return granted, v
+}
+
+// partLocked is PartArrived.
+func (e *End) partLocked(got int, a *deferred) (granted int, v Verdict) {
+	b := e.in.arriving()
+	if b == nil {
+		return 0, Late // the direction has ended
+	}
+	before := e.in.received(e.terms) - e.terms.cost(b.got)
+	old := before
+	if b.got > 0 {
+		old += e.terms.cost(b.got)
+	}
+	if b.got = got; !e.in.count(e.terms, old, before+e.terms.cost(got)-old) {
+		return 0, Overrun
+	}
+	e.in.grantRest(e.state, e.terms, a)
+	if !e.in.windowed() {
+		return b.whole, Accepted
+	}
+	return int(min(e.in.granted-before-e.terms.Overhead, uint64(b.whole))), Accepted
+}
+
+// BlockAbandoned is called when the peer has abandoned the Block that arrives in parts.
+func (e *End) BlockAbandoned() {
+	var a deferred
+	e.mu.Lock()
+	e.in.abandon(e.state, e.terms, &a)
+	e.unlock(a)
+}
+
+// HasCredit reports whether the peer has the credit for the rest of the Block that arrives.
+func (e *End) HasCredit() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.in.arriving() != nil && e.in.needed(e.terms) == 0
 }
 
 // EndArrived processes the peer's end-of-stream. skipped is the number of dropped Blocks before it.
@@ -81,32 +141,6 @@ func (e *End) EndArrived(skipped uint64) Verdict {
 	e.in.settle(s, e.terms, &a)
 	e.unlock(a)
 	return Accepted
-}
-
-// AskArrived processes the peer's Ask for the next Block, which would reach total after sent. It
-// returns false if sent is not the cost that has arrived.
-func (e *End) AskArrived(sent, total uint64) bool {
-	e.mu.Lock()
-	if !e.state.wants() || !e.in.windowed() {
-		e.mu.Unlock()
-		return true
-	}
-	if sent != e.in.received(e.terms) {
-		e.mu.Unlock()
-		return false
-	}
-	var a deferred
-	e.in.forget(e.state, e.terms, &a) // and takes back an Allow, unless its Block has arrived since
-	if total > sent && total > e.in.granted {
-		w := &e.in.needs().wish
-		if w.granted == nil {
-			w.granted = e.claimGranted
-		}
-		w.total = total
-		e.in.answer(e.state, e.terms, &a)
-	}
-	e.unlock(a)
-	return true
 }
 
 // StopArrived processes the peer's Stop: the peer accepts no more Blocks.
@@ -148,27 +182,9 @@ func (e *End) SkipArrived(sent uint64) bool {
 	}
 	var a deferred
 	e.in.taken += sent - received
-	// an Ask and an Allow refer to the present size of the window
-	if s := e.in.extras; e.state.wants() && (s == nil || s.wish.none()) {
-		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.promised()))
+	if e.state.wants() {
+		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.used(e.terms)))
 	}
 	e.unlock(a)
 	return true
-}
-
-// AllowArrived processes the peer's answer to an Ask: the next Block may reach total. It has no
-// effect unless exactly that total was asked for.
-func (e *End) AllowArrived(total uint64) {
-	e.mu.Lock()
-	if e.state.over() || !e.out.hasAskedFor(total) {
-		e.mu.Unlock()
-		return
-	}
-	back := e.out.asks().allow(e.out.sent, total)
-	e.wakeLocked()
-	e.mu.Unlock()
-	if back {
-		e.port.Ask()
-		e.port.Watch()
-	}
 }

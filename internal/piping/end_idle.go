@@ -1,15 +1,5 @@
 package piping
 
-// asksLocked reports whether an Ask is under way, or an Allow to be returned. answer reports that
-// the peer has to answer first.
-func (e *End) asksLocked() (asks, answer bool) {
-	if e.out.queue == nil {
-		return false, false
-	}
-	a := e.out.asks()
-	return !a.rests(), a.question.departed()
-}
-
 // Initial returns the credit beyond the guaranteed one with which this side began, for a pipe whose
 // Open was not sent, so that no Credit has come.
 func (e *End) Initial() uint64 {
@@ -28,8 +18,8 @@ func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 	stays = max(stays, e.terms.PeerEarly)
 	e.mu.Lock()
 	spare, sent := e.spareLocked(), e.out.sent
-	asks, answer := e.asksLocked()
-	skip := !asks && e.state&skips == 0 && sent == seen && spare > 0 && spare+e.terms.PeerEarly > stays
+	divided := e.out.isDivided()
+	skip := !divided && e.state&skips == 0 && sent == seen && spare > 0 && spare+e.terms.PeerEarly > stays
 	if skip {
 		e.state |= skips
 	}
@@ -37,7 +27,7 @@ func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 	if skip {
 		e.port.Skip(stays)
 	}
-	return sent, spare > 0 && !answer
+	return sent, spare > 0 && !divided
 }
 
 // Skipping returns the total that counts as sent when the Skip departs: all granted credit but
@@ -47,8 +37,7 @@ func (e *End) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.state &^= skips
-	asks, _ := e.asksLocked()
-	if e.spareLocked() == 0 || e.out.limit <= e.out.sent+stays || uint32(e.out.sent) != sent || asks {
+	if e.spareLocked() == 0 || e.out.limit <= e.out.sent+stays || uint32(e.out.sent) != sent || e.out.isDivided() {
 		return 0, false
 	}
 	e.out.sent = e.out.limit - stays

@@ -71,7 +71,7 @@ func (e *End) waitLocked(a *deferred) (wait <-chan struct{}, err error) {
 	}
 	wait = e.in.arrived.wait()
 	e.in.waiting++
-	e.in.answer(e.state, e.terms, a)
+	e.in.grantRest(e.state, e.terms, a)
 	return wait, nil
 }
 
@@ -112,18 +112,22 @@ func (e *End) popLocked(a *deferred) (b Block, expired bool) {
 
 // leave is called by a receiver that stops waiting because its context has ended.
 func (e *End) leave() {
-	var a deferred
 	e.mu.Lock()
 	e.in.waiting--
-	homeless := e.in.move(e.state, e.terms, &a)
+	e.moveDebtAndUnlock(deferred{})
+}
+
+// moveDebtAndUnlock moves the debt of a Block for which no receiver waits, and does a.
+func (e *End) moveDebtAndUnlock(a deferred) {
+	unplaced := e.in.moveDebt(e.state, e.terms, &a)
 	e.unlock(a)
-	if homeless == 0 {
+	if unplaced == 0 {
 		return
 	}
-	sheltered := e.terms.Ledger.Shelter(homeless)
+	reserved := e.terms.Ledger.Reserve(unplaced)
 	a = deferred{}
 	e.mu.Lock()
-	a.abort = e.in.house(e.state, e.terms, homeless, sheltered, &a)
+	a.abort = e.in.placeDebt(e.state, e.terms, unplaced, reserved, &a)
 	e.unlock(a)
 }
 
@@ -159,11 +163,12 @@ func (e *End) Stop() {
 	}
 	e.state = s
 	var a deferred
+	arriving := e.in.arriving() != nil
 	e.in.discard(e.terms, &a)
 	e.in.release(s, e.terms, &a)
 	e.in.arrived.set()
 	e.unlock(a)
-	e.port.Stop()
+	e.port.Stop(arriving)
 }
 
 // StopReading blocks Recv until StartReading: see pipe.Pipe.StopReading.
@@ -180,7 +185,7 @@ func (e *End) setPaused(paused bool) {
 		e.in.arrived.set()
 	}
 	var a deferred
-	e.in.answer(e.state, e.terms, &a)
+	e.in.grantRest(e.state, e.terms, &a)
 	e.unlock(a)
 }
 
@@ -202,7 +207,7 @@ func (e *End) BeginHandler(h flow.Hold) {
 // Controls passes the pending Controls of e to put, when they depart. id is the id of the pipe.
 func (e *End) Controls(id uint64, put func(message.Control)) {
 	e.mu.Lock()
-	credit, allow, total := e.in.tell()
+	credit := e.in.tell()
 	granted, wants := e.in.granted, e.state.wants()
 	e.mu.Unlock()
 	if !wants {
@@ -211,12 +216,9 @@ func (e *End) Controls(id uint64, put func(message.Control)) {
 	if credit {
 		put(message.Credit{Pipe: id, Limit: granted})
 	}
-	if allow {
-		put(message.Allow{Pipe: id, Total: total})
-	}
 }
 
-// claimGranted is called when the claim for the wish of the peer is granted.
+// claimGranted is called when the claim for the Block that arrives is granted.
 func (e *End) claimGranted(bool) {
 	var a deferred
 	e.mu.Lock()

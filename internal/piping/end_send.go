@@ -26,16 +26,23 @@ func (e *End) send(ctx context.Context, b Outgoing) error {
 	if dropped := e.thin(&b, n); dropped {
 		return nil
 	}
-	if err := e.reserve(ctx, n); err != nil {
+	switch err := e.admit(n); {
+	case err == nil: // the common case: no need to wait
+	case err != errNoCredit:
 		return err
+	case n > e.terms.PeerEarly:
+		return e.sendDivided(ctx, b)
+	default:
+		if err := e.reserve(ctx, n); err != nil {
+			return err
+		}
 	}
-	if err := e.port.Send(ctx, b); err != nil {
+	err := e.port.Send(ctx, b)
+	if err != nil {
 		e.undo(n)
-		e.landed()
-		return e.sendError(err)
 	}
 	e.landed()
-	return nil
+	return e.sendError(err)
 }
 
 // Give is Send for the first n bytes of mem, and takes over mem, unless there is an error.
@@ -83,17 +90,17 @@ func (e *End) CloseSend() error {
 // AwaitCredit blocks until the window has room for a Block: see pipe.AwaitCredit.
 func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := e.terms.PeerEarly
-	err = e.await(ctx, func() (wait *signal, ask bool, err error) {
+	err = e.await(ctx, func() (wait *signal, err error) {
 		switch err = e.fitsLocked(least); {
 		case err == nil:
 			e.out.pass() // no credit was used: further senders may continue, too
 		case err != errNoCredit:
-			return nil, false, err
+			return nil, err
 		case least > e.terms.PeerOverhead:
-			return &e.out.waiters().credit, false, nil
+			return &e.out.waiters().credit, nil
 		}
 		fits = e.out.room(e.terms.PeerOverhead)
-		return nil, false, nil
+		return nil, nil
 	})
 	if r := e.around(); r != nil && err != nil {
 		err = e.refusal(ctx, r, err)
@@ -119,47 +126,27 @@ func (e *End) thin(b *Outgoing, n uint64) bool {
 	return dropped
 }
 
-// reserve blocks until a Block of cost n may be sent, and counts it as sent. For a Block that costs
-// more than the early credit of the peer, it sends an Ask first, and later senders wait behind it.
+// reserve blocks until a Block of cost n may be sent, and counts it as sent.
 func (e *End) reserve(ctx context.Context, n uint64) error {
-	if err := e.admit(n); err != errNoCredit { // the common case: no need to wait
-		return err
-	}
-	asking := false
-	err := e.await(ctx, func() (wait *signal, ask bool, err error) {
-		err = e.admitLocked(n, asking)
-		if err != errNoCredit {
-			asking = asking && err != nil
-			return nil, false, err
+	return e.await(ctx, func() (wait *signal, err error) {
+		if err = e.admitLocked(n); err == errNoCredit {
+			return &e.out.waiters().credit, nil
 		}
-		q := e.out.waiters()
-		asking = asking || n > e.terms.PeerEarly && q.asking.begin(n)
-		if asking {
-			return &q.asking.answer, q.asking.place(&e.inflight), nil
-		}
-		return &q.credit, false, nil
+		return nil, err
 	})
-	if asking {
-		e.giveUpAsk()
-	}
-	return err
 }
 
 // await blocks until attempt, which is called with the lock held, returns no signal to wait for.
-// ask reports that a place for an Ask has to be reserved.
-func (e *End) await(ctx context.Context, attempt func() (wait *signal, ask bool, err error)) error {
+func (e *End) await(ctx context.Context, attempt func() (wait *signal, err error)) error {
 	for {
 		e.mu.Lock()
-		s, ask, err := attempt()
+		s, err := attempt()
 		if s == nil {
 			e.mu.Unlock()
 			return err
 		}
 		wait := s.wait()
 		e.mu.Unlock()
-		if ask {
-			e.port.Ask()
-		}
 		e.terms.Waiting.Add(1)
 		select {
 		case <-wait:
@@ -190,15 +177,14 @@ func (e *End) late(ctx context.Context, s *signal) error {
 func (e *End) admit(n uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.admitLocked(n, false)
+	return e.admitLocked(n)
 }
 
-// admitLocked is admit. asking reports that the Block is that of the asker.
-func (e *End) admitLocked(n uint64, asking bool) error {
+func (e *End) admitLocked(n uint64) error {
 	if err := e.closedLocked(); err != nil {
 		return err
 	}
-	if !e.out.admit(n, asking) {
+	if !e.out.admit(n) {
 		return errNoCredit
 	}
 	e.inflight.begin()
@@ -231,13 +217,10 @@ func (e *End) fitsLocked(n uint64) error {
 // undo reverts admit, for a Block that was not sent.
 func (e *End) undo(n uint64) {
 	e.mu.Lock()
-	back := e.out.undo(n)
+	e.out.sent -= n
 	spare := e.spareLocked() > 0
 	e.wakeLocked()
 	e.mu.Unlock()
-	if back {
-		e.port.Ask()
-	}
 	if spare {
 		e.port.Watch()
 	}
@@ -256,33 +239,6 @@ func (e *End) spareLocked() uint64 {
 // Block, and it was dropped before it departed. Without Dropped, its credit would be lost, because
 // the peer does not grant it again.
 func (e *End) Dropped(payload int) { e.undo(e.terms.peerCost(payload)) }
-
-// giveUpAsk is called by an asker that does not send.
-func (e *End) giveUpAsk() {
-	e.mu.Lock()
-	back := e.out.asks().end()
-	e.wakeLocked()
-	e.mu.Unlock()
-	if back {
-		e.port.Ask()
-		e.port.Watch()
-	}
-}
-
-// Asking returns the content of the Ask at the reached place. sent is the cost that has departed in
-// this direction, the low bits. ok is false if no Ask is to be sent.
-func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	a := &e.out.queue.asking
-	a.places--
-	if a.places > 0 || e.state&(over|stoppedThere) != 0 {
-		return 0, 0, false
-	}
-	departed = e.out.sent - uint64(uint32(e.out.sent)-sent)
-	total, ok = a.reach(departed, e.out.limit)
-	return departed, total, ok
-}
 
 // wakeLocked wakes the sender that may continue next. After the end of the call all senders are
 // awake.

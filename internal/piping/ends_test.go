@@ -28,7 +28,7 @@ type side struct {
 	mu        sync.Mutex
 	wire      []func() // departed messages, in order
 	announced []*end   // ends with Controls
-	shelter   int      // bytes
+	reserved  int      // free bytes in the room for running calls
 	taken     chan int // nil, or receives the number of taken messages
 	messages  int      // received and not yet taken
 	bytes     int
@@ -54,12 +54,11 @@ type end struct {
 	other *end
 
 	mu    sync.Mutex
-	queue []any // queued messages: piping.Outgoing, ask, "end", "stop", closing
+	queue []any // queued messages: piping.Outgoing, abandon, "end", "stop", closing
 	ended bool  // no Block may be put any more
 	over  bool  // nothing may be put any more
 	sent  uint32
-	asks  int // Asks that have departed with a total above sent
-	back  int // Asks that have returned an Allow
+	rest  int // unsent bytes of the Block of which a piece has departed
 	skips int // Skips that have departed
 }
 
@@ -69,7 +68,7 @@ func (e *end) port() *endPort { return (*endPort)(e) }
 // endPort is an end in the view of its pipe.
 type endPort end
 
-type ask struct{}
+type abandon struct{ whole int }
 
 type skip struct{ stays uint64 }
 
@@ -130,8 +129,8 @@ func (e *endPort) Thin(b *piping.Outgoing) bool {
 }
 
 func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
-func (e *endPort) Stop()            { (*end)(e).put("stop") }
-func (e *endPort) Ask()             { (*end)(e).put(ask{}) }
+func (e *endPort) Stop(bool)        { (*end)(e).put("stop") }
+func (e *endPort) Abandon(n int)    { (*end)(e).put(abandon{n}) }
 func (e *endPort) Watch()           {}
 func (e *endPort) Skip(n uint64)    { (*end)(e).put(skip{n}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
@@ -154,14 +153,14 @@ func (s *side) Taken(messages, bytes int) {
 	}
 }
 
-// Shelter implements piping.Ledger.
-func (s *side) Shelter(bytes int) bool {
+// Reserve implements piping.Ledger.
+func (s *side) Reserve(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if bytes > s.shelter {
+	if bytes > s.reserved {
 		return false
 	}
-	s.shelter -= bytes
+	s.reserved -= bytes
 	return true
 }
 
@@ -189,21 +188,18 @@ func (e *end) depart() bool {
 	to := e.other
 	switch m := m.(type) {
 	case piping.Outgoing:
-		e.sent += uint32(len(m.Payload)) + uint32(e.s.terms.PeerOverhead)
-	case ask:
-		sent, total, ok := e.end().Asking(e.sent)
-		if !ok {
-			e.mu.Unlock()
-			return true
-		}
-		if sent == total {
-			e.back++
+		if m.Offset == 0 {
+			require.Zero(e.s.t, e.rest, "a Block begins after the end of another one")
+			e.sent += uint32(e.s.terms.PeerOverhead)
+			e.rest = m.Whole
 		} else {
-			e.asks++
+			require.Equal(e.s.t, m.Whole-m.Offset, e.rest, "a piece continues its Block")
 		}
-		e.mu.Unlock()
-		e.s.send(func() { require.True(e.s.t, to.end().AskArrived(sent, total), "an Ask after the received cost") })
-		return true
+		e.sent += uint32(len(m.Payload))
+		e.rest -= min(len(m.Payload), e.rest)
+	case abandon:
+		e.sent += uint32(e.rest)
+		e.rest = 0
 	case skip:
 		total, ok := e.end().Skipping(e.sent, m.stays)
 		if ok {
@@ -223,7 +219,13 @@ func (e *end) depart() bool {
 func (e *end) arrive(m any) {
 	switch m := m.(type) {
 	case piping.Outgoing:
+		if m.Whole > 0 && !e.part(m) {
+			return
+		}
 		b := piping.NewBlock(m.Payload, m.Memory, 0, m.Expires)
+		if m.Whole > 0 {
+			b = sized(m.Whole)
+		}
 		e.s.count(1, b.Held())
 		switch v := e.end().BlockArrived(b); v {
 		case piping.Accepted:
@@ -238,6 +240,8 @@ func (e *end) arrive(m any) {
 			e.s.t.Errorf("a Block after the end")
 		}
 		e.s.count(-1, -b.Held())
+	case abandon:
+		e.end().BlockAbandoned()
 	case closing:
 		if m.abort != nil {
 			e.end().CloseArrived(nil, m.abort)
@@ -254,6 +258,25 @@ func (e *end) arrive(m any) {
 			e.end().StopArrived()
 		}
 	}
+}
+
+// part processes a part of a Block, and reports whether the Block is complete.
+func (e *end) part(m piping.Outgoing) (complete bool) {
+	v := piping.Accepted
+	if m.Offset == 0 {
+		v = e.end().BlockBegins(m.Whole)
+	}
+	got := m.Offset + len(m.Payload)
+	if v == piping.Accepted {
+		_, v = e.end().PartArrived(got)
+	}
+	if v == piping.Overrun {
+		e.s.mu.Lock()
+		e.s.overrun++
+		e.s.mu.Unlock()
+		e.Abort(codec.ErrWindow)
+	}
+	return v == piping.Accepted && got == m.Whole
 }
 
 func (s *side) count(messages, bytes int) {
@@ -278,12 +301,7 @@ func (s *side) tell() bool {
 	for _, e := range list {
 		e.end().Controls(0, func(c message.Control) {
 			s.send(func() {
-				switch c := c.(type) {
-				case message.Credit:
-					e.other.end().CreditArrived(c.Limit)
-				case message.Allow:
-					e.other.end().AllowArrived(c.Total)
-				}
+				e.other.end().CreditArrived(c.(message.Credit).Limit)
 			})
 		})
 	}

@@ -4,7 +4,7 @@ package piping
 type Account struct {
 	Granted, Received, Taken uint64 // of the receiving direction
 	Hold                     uint64 // its window
-	Debt, Sheltered          int    // bytes held in the room for large Blocks, and in a shelter
+	Debt, Reserved           int    // bytes held in the room for large Blocks, and for running calls
 	Inbox                    uint64 // cost of the Blocks in the inbox
 	Waiting                  bool   // a receiver waits
 	Paused                   bool
@@ -26,7 +26,7 @@ func (e *End) Account() Account {
 	}
 	a.Inbox = a.Received - a.Taken
 	if s := e.in.extras; s != nil {
-		a.Debt, a.Sheltered = s.wish.debt, s.wish.sheltered
+		a.Debt, a.Reserved = s.arriving.debt, s.arriving.reserved
 		if s.left != nil {
 			a.Hold += s.left.hold.Bytes()
 			a.Debt += s.left.debt

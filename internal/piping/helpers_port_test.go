@@ -20,7 +20,7 @@ import (
 // port is a session that records the calls of a pipe.
 type port struct {
 	mu      sync.Mutex
-	sent    []string // Blocks, "end", "close", "abort" and "ask"
+	sent    []string // Blocks, "end", "close", "abort" and "abandon"
 	taken   int
 	news    int   // number of announcements
 	watched int   // number of calls of Watch
@@ -59,11 +59,11 @@ func (p *port) Misbehaved(v any) *codec.Abort {
 	return codec.ErrPanicked.Withf("lost: %v", v)
 }
 
-func (p *port) Stop() { p.note("stop") }
+func (p *port) Stop(bool) { p.note("stop") }
 
 func (p *port) Announce() { p.mu.Lock(); p.news++; p.mu.Unlock() }
 
-func (p *port) Ask() { p.note("ask") }
+func (p *port) Abandon(whole int) { p.note(fmt.Sprint("abandon ", whole)) }
 
 func (p *port) Watch() { p.mu.Lock(); p.watched++; p.mu.Unlock() }
 
@@ -77,10 +77,10 @@ func (p *port) Close(result []byte, abort *codec.Abort) {
 	}
 }
 
-// Taken and Shelter implement piping.Ledger.
+// Taken and Reserve implement piping.Ledger.
 func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
 
-func (p *port) Shelter(int) bool { return false }
+func (p *port) Reserve(int) bool { return false }
 
 // newPipe returns a pipe in its two views, and its port. Limits that c does not set are unlimited.
 func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {

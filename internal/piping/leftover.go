@@ -14,7 +14,7 @@ type leftover struct {
 	messages, bytes int
 	hold            flow.Hold
 	debt            int           // bytes in the room for large Blocks
-	shelter         int           // or in a shelter
+	reserved        int           // or in the room for running calls
 	done            atomic.Uint32 // number of calls of begin and end
 }
 
@@ -34,8 +34,8 @@ func (l *leftover) end() {
 	if l.messages > 0 {
 		l.terms.Ledger.Taken(l.messages, l.bytes)
 	}
-	if l.shelter > 0 {
-		l.terms.Ledger.Shelter(-l.shelter)
+	if l.reserved > 0 {
+		l.terms.Ledger.Reserve(-l.reserved)
 	}
 	if l.terms.Room != nil {
 		flow.Grant(l.terms.Room.Disallow(l.debt))

@@ -9,8 +9,8 @@ import (
 
 // Port is the session of an [End]. Its methods are called without a lock of the End.
 type Port interface {
-	// Send sends a Block after those sent before, and keeps no reference to its payload unless that
-	// has Memory. It may block for room until ctx ends.
+	// Send sends a Block, or a piece of one, after those sent before, and keeps no reference to its
+	// payload unless that has Memory. It may block for room until ctx ends.
 	Send(ctx context.Context, b Outgoing) error
 
 	// Post is Send without blocking. It returns the state of the session's outbound direction.
@@ -31,8 +31,9 @@ type Port interface {
 	// Announce reports that the End has Controls for the peer. The session then calls End.Controls.
 	Announce()
 
-	// Ask puts an Ask after all sent messages. The session calls End.Asking when the Ask departs.
-	Ask()
+	// Abandon informs the peer, after all sent messages, that no further piece comes of the Block
+	// of which the last one was sent. whole is the size of the Block. Abandon does not block.
+	Abandon(whole int)
 
 	// Watch reports that the End has spare credit. The session then calls End.Idle from time to
 	// time, until that finds none.
@@ -42,8 +43,9 @@ type Port interface {
 	// Skip departs.
 	Skip(stays uint64)
 
-	// Stop informs the peer that this side accepts no more Blocks.
-	Stop()
+	// Stop informs the peer that this side accepts no more Blocks. arriving reports that a Block is
+	// arriving in parts, which are not needed any more.
+	Stop(arriving bool)
 
 	// MaxBlock returns the largest payload of a Block, in bytes, that the peer accepts.
 	MaxBlock() int

@@ -32,7 +32,7 @@ type receiver struct {
 // receiverExtras is the part of a receiver that is rarely needed.
 type receiverExtras struct {
 	interceptors *interceptedEnd // interceptors of the End; fixed; nil without
-	wish         wish
+	arriving     arrivingBlock
 	skipped      uint64 // Blocks dropped since the one taken last
 	endSkipped   uint64 // Blocks dropped between the last one and the peer's end-of-stream
 	owed         uint64 // value of owed of the Terms when this receiver last added to it
@@ -66,9 +66,13 @@ func (r *receiver) held() (messages, bytes int) {
 	return r.inbox.Len(), bytes
 }
 
-// received returns the cost of all received Blocks.
+// received returns the cost of all received Blocks, and of the parts of the one that arrives.
 func (r *receiver) received(t *Terms) uint64 {
-	return r.taken + uint64(r.inboxed) + uint64(r.inbox.Len())*t.Overhead
+	n := r.taken + uint64(r.inboxed) + uint64(r.inbox.Len())*t.Overhead
+	if r.extras != nil {
+		n += r.extras.arriving.cost(t)
+	}
+	return n
 }
 
 // promised returns the granted cost beyond that of the taken Blocks.
@@ -79,35 +83,41 @@ func (r *receiver) promised() uint64 {
 	return r.granted - r.taken
 }
 
+// used returns the least size of the window: the cost that is granted or has arrived, except for
+// what the debt covers. After a Block was abandoned, more may have arrived than is granted.
+func (r *receiver) used(t *Terms) uint64 {
+	n := max(r.promised(), r.received(t)-r.taken)
+	if r.extras != nil {
+		n -= min(n, uint64(r.extras.arriving.debt+r.extras.arriving.reserved))
+	}
+	return n
+}
+
 // admits reports whether a received Block of the given payload is within the limit of the peer.
 func (r *receiver) admits(t *Terms, payload int) bool {
-	if r.granted == Unlimited {
-		return true
-	}
-	limit := r.granted
-	if r.extras != nil {
-		limit = max(limit, r.extras.wish.use())
-	}
 	cost := t.cost(payload)
-	received := r.received(t) + cost
-	if received > limit {
+	if !r.count(t, r.received(t), cost) {
 		return false
 	}
-	// A peer without extra credit would wait now. With it, Credits at half of the window would keep
-	// the window as small as it is.
-	early := received >= t.Early && received-cost < t.Early
-	r.usedUp = r.usedUp || early || limit-received < max(cost, t.Early)
+	r.usedUp = r.usedUp || r.windowed() && r.granted-r.received(t)-cost < cost
 	r.largest = max(r.largest, uint32(min(cost, math.MaxUint32)))
 	return true
 }
 
-// mayAdmit reports whether a Block of the given payload would be within the limit of the peer.
-func (r *receiver) mayAdmit(t *Terms, payload int) bool {
-	limit := r.granted
-	if s := r.extras; s != nil && s.wish.allowance == allowGiven {
-		limit = max(limit, s.wish.allowed)
+// count reports whether a Block, or parts of one, of the given cost may arrive after received.
+func (r *receiver) count(t *Terms, received, cost uint64) bool {
+	if !r.windowed() {
+		return true
 	}
-	return r.granted == Unlimited || r.received(t)+t.cost(payload) <= limit
+	after := received + cost
+	if after > r.granted {
+		return false
+	}
+	// A peer without extra credit would wait now. With it, Credits at half of the window would keep
+	// the window as small as it is.
+	early := after >= t.Early && received < t.Early
+	r.usedUp = r.usedUp || early || r.granted-after < t.Early
+	return true
 }
 
 // push puts a Block into the inbox.

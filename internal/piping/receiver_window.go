@@ -19,14 +19,11 @@ func (r *receiver) announce(n peerNotice, a *deferred) {
 	r.notice = max(r.notice, n)
 }
 
-// tell is called when the Controls of this receiver depart. It returns whether they include a
-// Credit, and an Allow for an Ask up to total.
-func (r *receiver) tell() (credit, allow bool, total uint64) {
+// tell is called when the Controls of this receiver depart. It reports whether they include a
+// Credit.
+func (r *receiver) tell() (credit bool) {
 	credit, r.notice = r.notice == creditDue, noNews
-	if r.extras != nil && r.extras.wish.depart() {
-		return credit, true, r.extras.wish.allowed
-	}
-	return credit, false, 0
+	return credit
 }
 
 // raise grants the whole window. If the window has room for some of the largest Blocks that come,
@@ -44,20 +41,19 @@ func (r *receiver) raise(t *Terms, least uint64, a *deferred) {
 	}
 	r.granted = total
 	r.announce(creditDue, a)
-	if r.extras != nil && r.extras.wish.total > 0 && total >= r.extras.wish.total {
-		r.extras.wish.total = 0
-		r.extras.wish.withdraw(t.Room, a)
+	if r.extras != nil && r.needed(t) == 0 {
+		r.extras.arriving.withdraw(t.Room, a)
 	}
 }
 
 // grow enlarges the window to want, or shrinks it if other windows need the room, but not below the
 // granted credit.
 func (r *receiver) grow(t *Terms, want uint64, a *deferred) {
-	a.grant(t.Room.Grow(&r.hold, want, r.promised()))
+	a.grant(t.Room.Grow(&r.hold, want, r.used(t)))
 }
 
 // took processes the taking of a Block of the given cost. It resizes the window, and sends credit
-// when half of the window is owed, when the peer asks for it, or when little is left.
+// when half of the window is owed, when the peer waits for it, or when little is left.
 func (r *receiver) took(s endState, t *Terms, cost uint64, a *deferred) {
 	r.taken += cost
 	if !r.windowed() {
@@ -67,9 +63,9 @@ func (r *receiver) took(s endState, t *Terms, cost uint64, a *deferred) {
 	if s.over() {
 		return // the leftover holds the room
 	}
-	// the Block of the Allow is the first one taken after it arrived
-	if r.extras != nil && r.extras.wish.allowance == allowUsed {
-		r.extras.wish.disallow(t.Room, a)
+	// a complete Block with a debt is the first one in the inbox
+	if r.extras != nil && !r.extras.arriving.underway {
+		r.extras.arriving.vacate(t.Room, a)
 	}
 	drained := r.inbox.Len() == 0
 	if s&endedThere != 0 {
@@ -96,17 +92,17 @@ func (r *receiver) credit(s endState, t *Terms, drained bool, a *deferred) {
 		r.usedUp = false
 		r.grow(t, min(max(2*window, use), t.largest()), a)
 	}
-	wished := r.wished()
+	needed := r.needed(t)
 	window = r.hold.Bytes()
-	due := r.taken+window >= r.granted+min(window/2, mostOwed) || drained && (left < t.Early || wished > 0)
+	due := r.taken+window >= r.granted+min(window/2, mostOwed) || drained && (left < t.Early || needed > 0)
 	if due {
 		if !grows {
 			r.grow(t, min(window, t.largest()), a)
 		}
-		r.raise(t, wished, a)
+		r.raise(t, needed, a)
 	}
 	if due || grows {
-		r.answer(s, t, a)
+		r.grantRest(s, t, a)
 	}
 }
 
@@ -163,8 +159,8 @@ func (r *receiver) leave(s endState, t *Terms, a *deferred) {
 	}
 	l := &leftover{terms: t, messages: messages, bytes: bytes}
 	if r.windowed() {
-		if r.extras != nil && r.extras.wish.allowance == allowUsed {
-			r.extras.wish.leave(l)
+		if r.extras != nil && !r.extras.arriving.underway {
+			r.extras.arriving.leave(l)
 		}
 		r.settle(s, t, a)
 		l.hold, r.hold = r.hold, flow.Hold{}

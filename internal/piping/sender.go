@@ -11,12 +11,9 @@ type sender struct {
 
 // sendQueue is the place where senders wait for room in the window.
 type sendQueue struct {
-	credit signal // set when a sender may continue
-	asking asking // of the sender whose Block is too large to get credit without asking
+	credit  signal // set when a sender may continue
+	divided divided
 }
-
-// asks returns the Ask of s, which must have a queue.
-func (s *sender) asks() *asking { return &s.queue.asking }
 
 // waiters returns the queue of s, creating it if necessary.
 func (s *sender) waiters() *sendQueue {
@@ -38,26 +35,21 @@ func (s *sender) room(overhead uint64) int {
 	return 0
 }
 
-// admit counts a Block of cost n as sent, if it may be sent now. asker reports that the Block is
-// that of the asker. Other senders wait behind the asker.
-func (s *sender) admit(n uint64, asker bool) bool {
-	switch {
-	case s.queue != nil && s.asks().question.hasAsker() && !asker:
+// admit counts a Block of cost n as sent, if the Block may be sent now. Senders wait behind a
+// divided Block.
+func (s *sender) admit(n uint64) bool {
+	if s.isDivided() || !s.fits(n) {
 		return false
-	case s.fits(n):
-	case asker && s.sent+n <= s.asks().grant:
-	default:
-		return false
-	}
-	if asker {
-		s.asks().use()
 	}
 	s.sent += n
-	if asker || s.sent < s.limit {
+	if s.sent < s.limit {
 		s.pass() // a further sender may continue, too
 	}
 	return true
 }
+
+// isDivided reports whether there is a divided Block.
+func (s *sender) isDivided() bool { return s.queue != nil && s.queue.divided.present }
 
 // raise processes the peer's Credit, and reports whether it raises the limit.
 func (s *sender) raise(total uint64) bool {
@@ -65,39 +57,19 @@ func (s *sender) raise(total uint64) bool {
 		return false
 	}
 	s.limit = total
-	if s.hasAsked(total) {
-		s.asks().credit()
-	}
 	return true
-}
-
-// hasAsked reports whether an Ask has departed that a grant of total answers.
-func (s *sender) hasAsked(total uint64) bool {
-	return s.queue != nil && s.asks().question.departed() && total >= s.asks().asked
-}
-
-// hasAskedFor reports whether an Ask for exactly that total has departed and is not answered yet.
-func (s *sender) hasAskedFor(total uint64) bool {
-	return s.hasAsked(total) && total == s.asks().asked
-}
-
-// undo reverts admit, for a Block that was not sent. It reports whether a place for an Ask has to
-// be reserved.
-func (s *sender) undo(n uint64) bool {
-	s.sent -= n
-	return s.queue != nil && s.asks().drop()
 }
 
 // wake wakes the sender that may continue next.
 func (s *sender) wake() {
-	if s.queue != nil && s.asks().question.hasAsker() {
-		s.asks().answer.set()
+	if s.isDivided() {
+		s.queue.divided.room.set()
 	} else {
 		s.pass()
 	}
 }
 
-// pass wakes a sender that does not ask.
+// pass wakes a sender of a whole Block.
 func (s *sender) pass() {
 	if s.queue != nil {
 		s.queue.credit.set()
@@ -108,6 +80,6 @@ func (s *sender) pass() {
 func (s *sender) end() {
 	if s.queue != nil {
 		s.queue.credit.end()
-		s.asks().answer.end()
+		s.queue.divided.room.end()
 	}
 }

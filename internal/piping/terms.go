@@ -53,7 +53,7 @@ type Ledger interface {
 	// in all.
 	Taken(messages, bytes int)
 
-	// Shelter reserves bytes for a Block that was asked for, and for which no receiver waits any
-	// more. It returns false if there is no room. A negative number releases bytes.
-	Shelter(bytes int) bool
+	// Reserve reserves room for running calls for a Block that has credit, and for which no
+	// receiver waits any more. It returns false if there is none. A negative number releases bytes.
+	Reserve(bytes int) bool
 }

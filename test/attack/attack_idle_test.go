@@ -81,7 +81,7 @@ func TestAttackIdle_SkipsAgainstTheRules(t *testing.T) {
 				p.SendFrame(m.AppendTo(nil))
 			}
 			if c.refused != "" {
-				bye := p.UntilAllowed()
+				bye := p.UntilCredit(most)
 				require.Equal(t, codec.Protocol, bye.Code)
 				require.Contains(t, bye.Message, c.refused)
 			} else {

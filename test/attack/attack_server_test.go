@@ -42,10 +42,16 @@ func absurdHello(r *rand.Rand) message.Sync {
 	return h
 }
 
+// beginOfBlock returns the first part of a Block of n bytes, or of 1 KiB if that is more.
+func beginOfBlock(pipe uint64, n int) *message.Part {
+	frame := (&message.Block{Pipe: pipe, Payload: make([]byte, max(n, message.LeastPart))}).AppendTo(nil)
+	return &message.Part{Pipe: pipe, Bytes: frame[:message.LeastPart], Whole: uint64(len(frame))}
+}
+
 // nonsense answers an Open: with credits for its pipe, more and less than is ever sent.
 func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	if m, err := message.ParseBlock(frame); err == nil {
-		return testkit.Frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, message.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})
+		return testkit.Frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, message.Skip{Pipe: m.Pipe, Sent: 0})
 	}
 	m, err := message.ParseOpen(frame)
 	if err != nil {
@@ -58,9 +64,9 @@ func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 		case 1:
 			b = append(b, testkit.Frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)})...)
 		case 2:
-			b = append(b, testkit.Frames(message.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})...)
+			b = append(b, testkit.Frames(beginOfBlock(m.Pipe, r.IntN(1<<20)))...)
 		case 3:
-			b = append(b, testkit.Frames(message.Ask{Pipe: m.Pipe, Total: anyOfThem(r)})...)
+			b = append(b, testkit.Frames(beginOfBlock(m.Pipe, r.IntN(1<<20)), &message.Part{Pipe: m.Pipe, GivenUp: true})...)
 		case 4:
 			*own += 2
 			open := &message.Open{Pipe: *own, Function: 72}

@@ -191,7 +191,7 @@ func TestAttackControls_Unasked(t *testing.T) {
 		"a Drain of what was never opened":   {testkit.Frames(message.Drain{Last: 1<<53 - 1}), false},
 		"an unknown Control":                 {testkit.Frames(message.UnknownControl{Code: 99}), false},
 		"a Stop of a pipe that never was":    {testkit.Frames(message.Stop{Pipe: 4}), true},
-		"an Allow for a pipe that never was": {testkit.Frames(message.Allow{Pipe: 4, Total: 1}), true},
+		"a Credit for a pipe that never was": {testkit.Frames(message.Credit{Pipe: 4, Limit: 1}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

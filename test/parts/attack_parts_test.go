@@ -56,9 +56,9 @@ func TestAttackParts_BadRule(t *testing.T) {
 		"message for pipe 2, which was never opened": {partsOf(&message.Block{Pipe: 2, Payload: make([]byte, 3000)}, 1024)[0]},
 		"Block for pipe 0, of which a message":       {streamOf(0), block[0], &message.Block{}},
 		"result for pipe 0, of which a message":      {streamOf(0), block[0], &message.Close{Result: []byte{1}}},
-		"Ask for pipe 0, of which a message":         {streamOf(0), block[0], message.Ask{Total: 1 << 20}},
+		"Skip for pipe 0, of which a message":        {streamOf(0), block[0], message.Skip{Sent: 4096}},
 		"Block for pipe 6, of which a message":       {open[0], &message.Block{Pipe: 6}},
-		"Ask for pipe 6, of which a message":         {open[0], message.Ask{Pipe: 6, Total: 1 << 20}},
+		"Skip for pipe 6, of which a message":        {open[0], message.Skip{Pipe: 6, Sent: 4096}},
 		"and the one before is unfinished":           {streamOf(0), block[0], block[0]},
 		"which the peer has opened":                  {streamOf(0), partsOf(&message.Close{Result: make([]byte, 3000)}, 1024)[0]},
 		"not above the last, 6":                      {open[0], streamOf(4)},
@@ -127,9 +127,12 @@ func TestAttackParts_BeyondWindow(t *testing.T) {
 	p, s := testkit.DialRaw(t, waitsForever())
 	p.Send(streamOf(0))
 	parts := partsOf(&message.Block{Payload: make([]byte, 1<<20)}, 1024)
-	p.Send(parts[0])
+	const window = 64 // parts, which a function that does not receive grants at most
+	for _, part := range parts[:window] {
+		p.Send(part)
+	}
 	require.Equal(t, codec.WindowViolation, p.Answer().Abort.Code)
-	p.Send(parts[1], parts[2], message.Ping{N: 1})
+	p.Send(parts[window], parts[window+1], message.Ping{N: 1})
 	p.Until(message.Pong{N: 1})
 	require.Zero(t, s.Stats().Receiving)
 }

@@ -77,8 +77,9 @@ func TestAttackResume_Pings(t *testing.T) {
 	})
 }
 
-// TestAttackResume_Unacked makes the node answer many Asks that the peer does not acknowledge. The
-// node holds a bounded number of answers for a resume and ends the session at last.
+// TestAttackResume_Unacked makes the node grant credit for many Blocks that are abandoned, and
+// acknowledges none of the Credits. The node holds a bounded number of them for a resume and ends
+// the session at last.
 func TestAttackResume_Unacked(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()
@@ -89,13 +90,16 @@ func TestAttackResume_Unacked(t *testing.T) {
 	p, _ := testkit.RawTo(t, node, testkit.Resumable())
 	p.Send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})
 	most, before, bye := 0, weightest.Heap(), message.SessionClose{}
+	block := (&message.Block{Payload: make([]byte, 400_000)}).AppendTo(nil)
+	begin := &message.Part{Bytes: block[:message.LeastPart], Whole: uint64(len(block))}
 	for n := uint64(0); n < rounds && bye.Code == 0; n++ {
 		if n%1000 == 0 {
 			most = max(most, weightest.Heap()-before)
 		}
 		// An error means that the wire has ended.
-		p.W.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
-		bye = p.UntilAllowed()
+		p.W.WriteFrames([][]byte{begin.AppendTo(nil)})
+		bye = p.UntilCredit((n + 1) * (400_000 + 512))
+		p.W.WriteFrames([][]byte{(&message.Part{GivenUp: true}).AppendTo(nil)})
 	}
 	require.Equal(t, codec.Protocol, bye.Code, "the session ends")
 	attack.Bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)

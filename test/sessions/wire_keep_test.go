@@ -95,6 +95,7 @@ func TestKeep_ThirdPartyWire(t *testing.T) {
 				want += block[j]
 			}
 			require.NoError(t, p.Send(testkit.Background, block))
+			synctest.Wait() // for its credit: a Block that does not fit into the window is divided
 		}
 		require.NoError(t, p.CloseSend())
 		got, err := p.Result(testkit.Background)

@@ -8,5 +8,11 @@ export function openCost(m, receiver) {
   return m.params.length + strings + receiver.overhead + (window === undefined ? 0 : receiver.early);
 }
 
+/** LEAST is how many bytes of its payload a Block begins with that does not fit as a whole. */
+export const LEAST = 1 << 10;
+
+/** base is what always gets credit once all before it is taken: a Block of this cost, or the beginning of a larger one. */
+export const base = (receiver) => Math.max(receiver.early, receiver.overhead + LEAST);
+
 /** blockCost returns the cost of a Block with this payload. */
 export const blockCost = (payload, receiver) => (payload === null ? 0 : payload.length + receiver.overhead);

@@ -146,12 +146,7 @@ const controls = {
   6: [3, (r) => ({ type: 'drain', last: pipeOrNull(r) })],
   7: [4, (r) => ({ type: 'session_close', code: r.integer('code', LEAST_CODE, MOST_CODE), message: r.text('message') })],
   8: [3, (r) => ({ type: 'stop', pipe: r.unsigned('pipe id') })],
-  9: [5, (r) => {
-    const m = { type: 'ask', pipe: r.unsigned('pipe id'), sent: r.unsigned('sent cost') };
-    return { ...m, total: r.unsigned('total', m.sent) };
-  }],
-  10: [4, (r) => ({ type: 'allow', pipe: r.unsigned('pipe id'), total: r.unsigned('total') })],
-  11: [4, (r) => ({ type: 'skip', pipe: r.unsigned('pipe id'), sent: r.unsigned('skipped cost') })],
+  9: [4, (r) => ({ type: 'skip', pipe: r.unsigned('pipe id'), sent: r.unsigned('skipped cost') })],
 };
 
 function control(r, n) {
@@ -242,9 +237,7 @@ const encoders = {
   drain: (w, m) => orNull(begin(w, 3, 0, 6), m.last),
   session_close: (w, m) => begin(w, 4, 0, 7, m.code).text(cut(m.message)),
   stop: (w, m) => begin(w, 3, 0, 8, m.pipe),
-  ask: (w, m) => begin(w, 5, 0, 9, m.pipe, m.sent, m.total),
-  allow: (w, m) => begin(w, 4, 0, 10, m.pipe, m.total),
-  skip: (w, m) => begin(w, 4, 0, 11, m.pipe, m.sent),
+  skip: (w, m) => begin(w, 4, 0, 9, m.pipe, m.sent),
   unknown: (w, m) => begin(w, 2, 0, m.code),
 };
 

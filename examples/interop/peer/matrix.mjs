@@ -11,7 +11,7 @@ import { fn } from './service.mjs';
 const PATIENCE = 60000; // milliseconds for one case
 const AT_ONCE = 128; // callers of the many calls
 const BLOCKS = 2000; // of a stream: more than a window, at 513 each
-const LARGE = 300_000, EVERY = 400; // characters of Blocks that have to ask, and one in how many is such a one
+const LARGE = 300_000, EVERY = 400; // characters of Blocks above their window, and one in how many is such a one
 const CALLBACKS = 100, DEPTH = 8; // at once, and how deep
 
 /** Skip says that a case does not apply, and why. */

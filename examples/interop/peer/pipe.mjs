@@ -3,6 +3,7 @@
 import { blockCost } from './costs.mjs';
 import { Abort, Code } from './errors.mjs';
 import { capped } from './integers.mjs';
+import { Cut } from './parts.mjs';
 import { Incoming, Outgoing } from './window.mjs';
 
 /**
@@ -21,6 +22,7 @@ export class Pipe {
     this.stream = meta.window !== undefined;
     this.out = new Outgoing(this, peer.early ? (mine ? peer.early : window) : Infinity);
     this.in = new Incoming(this, own.early ? (mine ? window : own.early) : Infinity, mine && own.early ? window : 0);
+    this.sending = null; // a promise while a Block is being sent
     this.inbox = [];
     this.skipped = 0; // Blocks that expired here
     this.endedHere = this.stoppedHere = !this.stream && mine; // a unary call is as if its opener had said so
@@ -44,27 +46,44 @@ export class Pipe {
 
   // Sending.
 
-  /** send sends a Block. It waits for the window, and while much waits for the wire. meta may have ttl and loss. */
+  /**
+   * send sends a Block, behind those before. It waits for the window, and while much waits for the
+   * wire. meta may have ttl and loss.
+   */
   async send(payload, meta = {}) {
     this.session.checkSize(payload.length);
-    const cost = blockCost(payload, this.session.peer);
-    for (;;) {
+    const before = this.sending;
+    let done;
+    const sending = this.sending = new Promise((resolve) => { done = resolve; });
+    try {
+      if (before) await before;
+      await this.sendAll(new Cut({ type: 'block', pipe: this.id, payload, meta }), blockCost(payload, this.session.peer));
+    } catch (e) {
+      if (!this.over) this.out.giveUp();
+      throw e;
+    } finally {
+      if (this.sending === sending) this.sending = null;
+      done();
+    }
+  }
+
+  async sendAll(block, cost) {
+    while (!block.done) {
       if (this.over) throw this.over.abort ?? new Abort(Code.Canceled, 'the call is over');
       if (this.endedHere) throw new Error('sending has ended');
       if (this.stoppedThere) throw new Abort(Code.Stopped, 'the receiver wants no more', { remote: true });
-      if (!Number.isSafeInteger(this.out.sent + cost)) throw new Abort(Code.TooLarge, 'no number says what was sent with this Block');
-      const room = this.session.wire.room();
-      if (room) await room;
-      else if (this.out.depart(cost)) break;
-      else await this.wait();
+      if (!block.begun && !Number.isSafeInteger(this.out.sent + cost)) throw new Abort(Code.TooLarge, 'no number says what was sent with this Block');
+      const room = this.session.wire.room(), next = !room && this.out.next(block);
+      if (next) this.session.send(next);
+      else await (room ?? this.wait());
     }
-    this.session.send({ type: 'block', pipe: this.id, payload, meta });
   }
 
   /** end says that no Block follows. */
   end() {
     if (this.endedHere || this.over) return;
     this.endedHere = true;
+    this.out.giveUp();
     this.session.send({ type: 'block', pipe: this.id, payload: null });
   }
 
@@ -83,7 +102,7 @@ export class Pipe {
       if (this.over?.abort) throw this.over.abort;
       if (this.endedThere || this.over) return null;
       this.in.waits++;
-      this.session.room.allow();
+      this.session.room.grant();
       await this.wait();
       this.in.waits--;
     }
@@ -96,9 +115,7 @@ export class Pipe {
   }
 
   take(b) {
-    const cost = blockCost(b.payload, this.session.own);
-    this.session.count(-cost);
-    this.in.take(cost);
+    this.in.take(b);
     this.freeIfDone();
   }
 
@@ -120,6 +137,7 @@ export class Pipe {
   stop() {
     if (this.stoppedHere) return;
     this.stoppedHere = true;
+    this.session.parts.ignore(this.id);
     this.discard();
     if (!this.over) this.session.send({ type: 'stop', pipe: this.id });
   }
@@ -134,8 +152,8 @@ export class Pipe {
 
   // What the session calls.
 
-  /** arrive takes a Block of the peer. It returns what breaks the protocol, if anything does. */
-  arrive({ payload, meta }) {
+  /** arrive takes a Block of the peer, which has come in parts if these are set. It returns what breaks the protocol, if anything does. */
+  arrive({ payload, meta }, parts) {
     if (this.endedThere) return `a Block of pipe ${this.id} after the end of its direction`;
     if (payload === null) {
       this.endedThere = true;
@@ -144,37 +162,39 @@ export class Pipe {
       this.changed();
       return '';
     }
-    if (!this.stream) return ''; // of the callee: it is as if this side had stopped it
-    if (!this.mine && this.takesNone) {
-      this.abort(new Abort(Code.BadParams, 'the function takes no Blocks'));
-      return '';
-    }
-    if (this.stoppedHere) return '';
-    const cost = blockCost(payload, this.session.own);
-    if (!this.in.arrive(cost)) {
-      this.abort(new Abort(Code.WindowViolation, `${this.in.received} received, ${this.in.limit} granted`));
-      return '';
-    }
-    this.session.count(cost);
-    this.inbox.push({ payload: Buffer.from(payload), skipped: meta.skipped ?? 0, expires: performance.now() + (meta.ttl ?? Infinity) });
+    if (!parts && (!this.wantsBlocks() || !this.granted(blockCost(payload, this.session.own)))) return '';
+    const debt = parts ? this.in.complete() : 0;
+    this.inbox.push({ payload: Buffer.from(payload), debt, skipped: meta.skipped ?? 0, expires: performance.now() + (meta.ttl ?? Infinity) });
     this.changed();
     return '';
   }
 
-  /** admit tells whether a Block that begins to come in parts is granted. If it is not, the call is over. */
-  admit(cost) {
-    if (!this.stream || this.stoppedHere || this.in.fits(cost)) return true;
-    this.abort(new Abort(Code.WindowViolation, `${this.in.received} received, ${this.in.limit} granted, and ${cost} begin`));
+  /** wantsBlocks says whether Blocks of the peer are kept here. A call that has none may be over with one. */
+  wantsBlocks() {
+    if (this.stream && !this.mine && this.takesNone) this.abort(new Abort(Code.BadParams, 'the function takes no Blocks'));
+    return this.stream && !this.stoppedHere && !this.over; // a unary call is as if this side had stopped its Blocks
+  }
+
+  granted(cost) {
+    if (this.in.arrive(cost)) return true;
+    this.abort(new Abort(Code.WindowViolation, `${this.in.received} received, ${this.in.limit} granted, and ${cost} more`));
     return false;
+  }
+
+  /** announce begins a Block in parts. It returns whether they are kept. */
+  announce(content) {
+    if (!this.wantsBlocks()) return false;
+    this.in.announce(content);
+    return true;
+  }
+
+  /** arrivePart counts a part of the unfinished Block. */
+  arrivePart(cost) {
+    if (this.in.block && this.granted(cost)) this.session.room.grant();
   }
 
   credit(limit) {
     this.out.credit(limit);
-    this.changed();
-  }
-
-  allow(total) {
-    this.out.allow(total);
     this.changed();
   }
 
@@ -184,7 +204,7 @@ export class Pipe {
   }
 
   discard() {
-    this.inbox.forEach((b) => this.session.count(-blockCost(b.payload, this.session.own)));
+    this.inbox.forEach((b) => this.in.discard(b));
     this.inbox = [];
     this.freeIfDone();
   }

@@ -81,10 +81,10 @@ export class Room {
     this.opens = { granted: opens || Infinity, received: 0, back: 0 };
     this.nested = new Nested(session.own);
     this.windows = new Share(callers); // for streams opened here; each worker has one as well
-    this.largest = this.large = max_message + overhead; // for Blocks that are allowed
-    const apart = opens + nested_room + this.largest + (workers + callers) * early;
+    this.large = max_message + overhead; // for Blocks that do not fit into their windows
+    const apart = opens + nested_room + this.large + (workers + callers) * early;
     this.all = this.spare = Math.max(0, room - apart);
-    this.asking = new Set(); // the Incomings with an Ask
+    this.unfinished = new Set(); // the Incomings with an unfinished Block, by arrival
   }
 
   // Opens.
@@ -138,22 +138,30 @@ export class Room {
   shrink(window) { this.spare += window - this.session.own.early; }
 
   /**
-   * allow answers the Asks of those that wait to receive: by priority, then in the order of the
-   * Asks, and each in its turn.
+   * grant grants all of their unfinished Blocks to those that wait for them: by priority, then
+   * arrival, and each in its turn.
    */
-  allow() {
-    const ready = [...this.asking].filter((i) => i.ready()).sort((a, b) => b.pipe.priority - a.pipe.priority);
+  grant() {
+    const ready = [...this.unfinished].filter((i) => i.ready()).sort((a, b) => b.pipe.priority - a.pipe.priority);
     for (const i of ready) {
-      const need = i.ask.total - i.received;
+      const need = i.need();
       if (need > this.large) return;
       this.large -= need;
-      i.allow(need);
+      i.grant(need);
     }
   }
 
-  /** free gives back the room of an Allow that is used or not wanted. */
+  /** stalled ends the calls of which a Block stands still since then. */
+  stalled(since) {
+    for (const i of this.unfinished) {
+      if (i.stalls(since)) i.pipe.abort(new Abort(Code.Stalled, 'a Block stood still'));
+    }
+  }
+
+  /** free gives back the room of a Block that is taken or does not come. */
   free(bytes) {
+    if (bytes === 0) return;
     this.large += bytes;
-    this.allow();
+    this.grant();
   }
 }

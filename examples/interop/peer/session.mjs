@@ -38,6 +38,7 @@ export class Session {
     this.lastTheirs = -1;
     this.room = new Room(this);
     this.waiting = 0; // bytes for the application
+    this.resumed = 0; // when this side last began to read again
     this.workers = new Workers(this, this.own.workers);
     this.begun = false;
     this.over = null;
@@ -145,7 +146,13 @@ export class Session {
   part(m) {
     if (m.whole) this.parts.begin(m, (head) => this.admit(head));
     else if (!this.parts.has(m.pipe)) return this.pipes.has(m.pipe) ? `a part of pipe ${m.pipe}, of which nothing is unfinished` : this.late(m.pipe);
-    if (m.bytes === null) return void this.parts.drop(m.pipe);
+    const block = this.parts.hasBlock(m.pipe) && this.pipes.get(m.pipe);
+    if (m.bytes === null) {
+      this.parts.drop(m.pipe);
+      return void (block && block.in.gaveUp());
+    }
+    if (block) block.arrivePart(this.parts.contentIn(m) + (m.whole ? this.own.overhead : 0));
+    if (!this.parts.has(m.pipe)) return ''; // the call is over, and this is late
     const complete = this.parts.add(m);
     return complete && this[complete.type](complete, true);
   }
@@ -161,11 +168,12 @@ export class Session {
     if (!there) {
       const wrong = this.late(pipe);
       if (wrong) throw new Error(wrong);
+      return null;
     }
-    if (type === 'close' && there && !there.mine) throw new Error(`a Close of pipe ${pipe} in parts, which the peer has opened`);
-    if (type === 'block' && there?.endedThere) throw new Error(`a Block of pipe ${pipe} after the end of its direction`);
-    if (type === 'block' && there && !there.admit(content + this.own.overhead)) return false;
-    return Boolean(there);
+    if (type === 'close' && !there.mine) throw new Error(`a Close of pipe ${pipe} in parts, which the peer has opened`);
+    if (type === 'block' && there.endedThere) throw new Error(`a Block of pipe ${pipe} after the end of its direction`);
+    const wanted = type === 'close' || there.announce(content);
+    return this.pipes.has(pipe) ? wanted : null;
   }
 
   /** checkId returns what is wrong with the id of an Open, and notes that it is used. */
@@ -227,10 +235,10 @@ export class Session {
     return id > last ? `pipe ${id} was never opened` : '';
   }
 
-  block(m) {
+  block(m, parts) {
     if (this.parts.has(m.pipe)) return `a Block of pipe ${m.pipe}, of which a message is unfinished`;
     const pipe = this.pipes.get(m.pipe);
-    return pipe ? pipe.arrive(m) : this.late(m.pipe);
+    return pipe ? pipe.arrive(m, parts) : this.late(m.pipe);
   }
 
   close(m) {
@@ -254,22 +262,10 @@ export class Session {
     if (this.peer.early) pipe.credit(m.limit);
   }
 
-  ask(m) {
-    if (this.parts.has(m.pipe)) return `an Ask of pipe ${m.pipe}, of which a message is unfinished`;
-    const pipe = this.pipes.get(m.pipe);
-    return pipe ? pipe.in.asked(m) : this.late(m.pipe);
-  }
-
   skip(m) {
     if (this.parts.has(m.pipe)) return `a Skip of pipe ${m.pipe}, of which a message is unfinished`;
     const pipe = this.pipes.get(m.pipe);
     return pipe ? pipe.in.skipped(m) : this.late(m.pipe);
-  }
-
-  allow(m) {
-    const pipe = this.pipes.get(m.pipe);
-    if (!pipe) return this.late(m.pipe);
-    pipe.allow(m.total);
   }
 
   stop(m) {
@@ -374,7 +370,7 @@ export class Session {
     this.waiting += bytes;
     if (this.waiting > this.own.room && !this.wire.paused) this.wire.pause();
     else if (this.waiting < this.own.room / 2 && this.wire.paused) {
-      this.lastReceived = performance.now();
+      this.lastReceived = this.resumed = performance.now();
       this.wire.resume();
     }
   }
@@ -382,13 +378,14 @@ export class Session {
   /** keepAlive looks from time to time whether to ping, and whether the peer is lost. */
   keepAlive() {
     const interval = Math.min(this.own.ping || Infinity, (this.peer.timeout || Infinity) / 3);
-    const patience = this.peer.ping && this.own.timeout ? this.own.timeout : Infinity; // one that never pings may be silent
-    if (interval === Infinity && patience === Infinity) return;
+    const timeout = this.own.timeout || Infinity, patience = this.peer.ping ? timeout : Infinity; // one that never pings may be silent
+    if (interval === Infinity && timeout === Infinity) return;
     this.ticker = setInterval(() => {
       const now = performance.now();
-      if (now - this.lastReceived > patience && !this.wire.paused) this.finish(new Abort(Code.Unavailable, 'the peer is lost'));
-      else if (now - this.lastSent >= interval * 0.75) this.send({ type: 'ping', n: Math.floor(now) });
-    }, Math.max(10, Math.min(interval, patience) / 4));
+      if (now - this.lastReceived > patience && !this.wire.paused) return this.finish(new Abort(Code.Unavailable, 'the peer is lost'));
+      if (now - this.lastSent >= interval * 0.75) this.send({ type: 'ping', n: Math.floor(now) });
+      if (!this.wire.paused && now - this.resumed > timeout) this.room.stalled(now - timeout);
+    }, Math.max(10, Math.min(interval, timeout) / 4));
   }
 
   forget(pipe) {

@@ -1,53 +1,39 @@
 // One direction of a stream, at its two ends: section 8 of the protocol. All numbers are costs
 // since the birth of the pipe.
 
+import { LEAST, base, blockCost } from './costs.mjs';
+
 /** Outgoing is the end that sends. */
 export class Outgoing {
   constructor(pipe, limit) {
     Object.assign(this, { pipe, limit, sent: 0 });
-    this.asking = 0; // the total of the Ask that stands
-    this.askedAt = 0; // what was sent before it
-    this.allowed = 0; // the total of the Allow for the next Block
+    this.end = 0; // what is sent with all of the unfinished Block; 0 if there is none
   }
 
   /**
-   * depart counts a Block that may leave now. Where it may not, credit comes by itself, or this
-   * asks for it.
+   * next returns the Block, or the next part of it, if it may leave now. If not, credit comes by
+   * itself.
    */
-  depart(cost) {
-    const total = this.sent + cost;
-    if (total <= Math.max(this.limit, this.allowed)) {
-      this.sent = total;
-      this.allowed = 0; // it was for one Block, whatever that costs
-      return true;
-    }
-    if (this.allowed) this.giveBack();
-    if (cost > this.pipe.session.peer.early && !this.asking) {
-      this.asking = total;
-      this.askedAt = this.sent;
-      this.ask(total);
-    }
-    return false;
+  next(block) {
+    const { peer } = this.pipe.session, { begun, sent } = block;
+    const overhead = begun ? 0 : peer.overhead, left = this.limit - this.sent, rest = overhead + block.content - sent;
+    if (!begun && rest > left && (rest <= base(peer) || left < overhead + LEAST)) return undefined;
+    const m = block.take(left - overhead);
+    if (!m) return undefined;
+    this.end = block.done ? 0 : this.sent + rest;
+    this.sent += overhead + block.sent - sent;
+    return m;
   }
 
-  ask(total) { this.pipe.session.send({ type: 'ask', pipe: this.pipe.id, sent: this.sent, total }); }
-
-  giveBack() {
-    this.allowed = 0;
-    this.ask(this.sent);
+  /** giveUp ends the unfinished Block, which counts as a whole one. */
+  giveUp() {
+    if (!this.end) return;
+    this.sent = this.end;
+    this.end = 0;
+    this.pipe.session.send({ type: 'part', pipe: this.pipe.id, bytes: null });
   }
 
-  credit(limit) {
-    this.limit = Math.max(this.limit, limit);
-    if (this.limit >= this.asking) this.asking = 0;
-  }
-
-  allow(total) {
-    if (total !== this.asking) return;
-    this.asking = 0;
-    this.allowed = total;
-    if (this.sent !== this.askedAt) this.giveBack(); // a Block that has left since may have used it up
-  }
+  credit(limit) { this.limit = Math.max(this.limit, limit); }
 }
 
 /** Incoming is the end that receives. */
@@ -55,9 +41,7 @@ export class Incoming {
   constructor(pipe, limit, window = 0) {
     Object.assign(this, { pipe, limit, window, received: 0, taken: 0 });
     this.waits = 0; // how many calls of recv wait for a Block
-    this.ask = null; // {sent, total} of the Ask that stands
-    this.allowed = 0; // the total of the Allow that is out
-    this.debt = 0; // the room that it has
+    this.block = null; // {cost, end, debt, at} of the unfinished Block: what is received with all of it, the room that it has, and when it has come on
     this.ended = false;
     this.freed = () => {}; // to call once, when the window is free
   }
@@ -71,48 +55,90 @@ export class Incoming {
     this.credit();
   }
 
-  /** fits tells whether a Block of that cost is granted. */
-  fits(cost) { return this.received + cost <= Math.max(this.limit, this.allowed); }
+  /** announce begins a Block in parts. */
+  announce(content) {
+    const cost = content + this.pipe.session.own.overhead;
+    this.block = { cost, end: this.received + cost, debt: 0, at: 0 };
+    this.room.unfinished.add(this);
+  }
 
-  /** arrive counts a Block. It returns whether that was granted. */
+  /** arrive counts a Block or a part of one. It returns whether that was granted. */
   arrive(cost) {
-    const granted = this.fits(cost);
+    if (this.received + cost > this.limit) return false;
     this.received += cost;
-    if (!granted) return false;
-    this.takeBack();
+    this.pipe.session.count(cost);
+    if (this.block) this.block.at = performance.now();
     return true;
   }
 
-  take(cost) {
+  /** complete returns the room that the Block in parts has which has come, for the one who takes it. */
+  complete() {
+    const { debt } = this.block;
+    this.block = null;
+    this.room.unfinished.delete(this);
+    return debt;
+  }
+
+  /** drop lets go of the unfinished Block. */
+  drop() {
+    if (!this.block) return;
+    this.pipe.session.count(this.block.end - this.received - this.block.cost);
+    this.room.free(this.complete());
+  }
+
+  /** gaveUp: the unfinished Block will not come, and counts as a whole one. */
+  gaveUp() {
+    if (!this.block) return;
+    const { cost, end } = this.block;
+    this.drop();
+    this.received = end;
     this.taken += cost;
     this.credit();
   }
 
+  take({ payload, debt }) {
+    this.discard({ payload, debt });
+    this.taken += blockCost(payload, this.pipe.session.own);
+    this.credit();
+    this.room.grant();
+  }
+
+  /** discard gives back what a Block has that has come. */
+  discard({ payload, debt }) {
+    this.pipe.session.count(-blockCost(payload, this.pipe.session.own));
+    this.room.free(debt);
+  }
+
   /**
-   * credit tells the peer of a higher limit if half of the window is owed, an Ask brings it out, or
-   * a Block might not fit that does not ask.
+   * credit tells the peer of a higher limit if half of the window is owed, or less than always gets
+   * credit is left.
    */
   credit() {
     const owed = this.taken + this.window - this.limit;
-    const little = this.limit - this.taken < this.pipe.session.own.early;
-    const due = owed >= this.window / 2 || this.taken >= this.ask?.sent || little;
-    if (this.ended || this.window === 0 || owed <= 0 || !due) return;
-    this.limit += owed;
-    if (this.limit >= this.ask?.total) this.setAsk(null);
-    this.pipe.session.send({ type: 'credit', pipe: this.pipe.id, limit: this.limit });
+    const little = this.limit - this.taken < base(this.pipe.session.own);
+    if (this.ended || this.window === 0 || owed <= 0 || (owed < this.window / 2 && !little)) return;
+    this.raise(this.limit + owed);
   }
 
-  /** asked takes an Ask. It returns what breaks the protocol, if anything does. */
-  asked({ sent, total }) {
-    if (this.ended || this.limit === Infinity) return '';
-    if (sent !== this.received) return `an Ask for pipe ${this.pipe.id} after ${sent}, and ${this.received} came`;
-    const asks = total > sent && total > this.limit && total - sent <= this.room.largest;
-    this.setAsk(asks ? { sent, total } : null);
-    this.takeBack();
-    this.credit();
-    this.room.allow();
-    return '';
+  raise(limit) {
+    this.limit = limit;
+    this.pipe.session.send({ type: 'credit', pipe: this.pipe.id, limit });
   }
+
+  /** ready says whether an application waits for the unfinished Block, and it cannot all come. */
+  ready() { return this.waits > 0 && this.limit < this.block.end && this.taken === this.block.end - this.block.cost; }
+
+  /** need is the room that the unfinished Block needs besides the window. */
+  need() { return Math.max(0, this.block.cost - this.window); }
+
+  /** grant lets all of the unfinished Block come. */
+  grant(debt) {
+    Object.assign(this.block, { debt, at: performance.now() });
+    this.raise(Math.max(this.block.end, this.taken + this.window));
+  }
+
+  /** stalls says whether all of the unfinished Block might have come, and nothing has since then. */
+  stalls(since) { return this.block && this.block.end <= this.limit && this.block.at < since; }
 
   /** skipped takes a Skip. It returns what breaks the protocol, if anything does. */
   skipped({ sent }) {
@@ -123,33 +149,11 @@ export class Incoming {
     return '';
   }
 
-  setAsk(ask) {
-    this.ask = ask;
-    this.room.asking.delete(this);
-    if (ask) this.room.asking.add(this);
-  }
-
-  /** ready says whether a Block would be taken on arrival. */
-  ready() { return this.waits > 0 && this.taken === this.received; }
-
-  allow(debt) {
-    Object.assign(this, { allowed: this.ask.total, debt });
-    this.setAsk(null);
-    this.pipe.session.send({ type: 'allow', pipe: this.pipe.id, total: this.allowed });
-  }
-
-  takeBack() {
-    const { debt } = this;
-    this.allowed = this.debt = 0;
-    if (debt > 0) this.room.free(debt);
-  }
-
   /** end: nothing more comes, or nothing more is wanted. */
   end() {
     if (this.ended) return;
     this.ended = true;
-    this.setAsk(null);
-    this.takeBack();
+    this.drop();
   }
 
   /** free gives the window back, once what has come is taken. */

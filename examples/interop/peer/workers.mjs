@@ -80,6 +80,7 @@ export class Workers {
     this.session.checkSize(result.length);
     await this.session.outbound();
     if (pipe.over) return;
+    pipe.out.giveUp();
     this.session.send({ type: 'close', pipe: pipe.id, outcome: 'result', result });
     pipe.finish({ result });
   }

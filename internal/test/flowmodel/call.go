@@ -56,6 +56,7 @@ type habits struct {
 	cancelAt int  // the step at which the caller cancels; 0: never
 	first    bool // nested calls come before the handler uses its stream
 	hasty    bool // the handler returns without reading to the end
+	abrupt   bool // the handler returns without sending to the end
 	sleepy   bool // some application in its tree sleeps for ever
 	asleep   bool // the handler never returns
 }

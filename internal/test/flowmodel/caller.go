@@ -22,7 +22,7 @@ func (s *session) callerStep(c *call, timers bool) callResult {
 	case callerOutbound:
 		return s.openStep(e, c)
 	case callerReads:
-		if c.wantGone || c.down.inbox.len() == 0 || timers && s.random.oneIn(64) {
+		if c.wantGone || c.down.inbox.len() == 0 || timers && !c.sleepy && s.random.oneIn(64) {
 			s.dropLeft(e, &c.down)
 			s.endCaller(e, c)
 			return gone

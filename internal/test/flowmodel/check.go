@@ -36,22 +36,19 @@ func (s *session) invariants(a *actor) {
 // checkDirection checks that the granted credit and the inbox of a direction are covered by its
 // room.
 func (s *session) checkDirection(d *direction) {
-	promised := max(d.granted, d.received)
-	if d.allowed > 0 && !d.used {
-		promised = max(promised, d.allowed)
-	}
+	promised := d.promised()
 	if d.eof || d.c.over[d.to()] {
-		promised = d.received
+		promised = d.received - d.taken
 	}
-	paid := int(d.hold.Bytes()) + d.debt + d.sheltered + d.prepaid
+	paid := int(d.hold.Bytes()) + d.debt + d.running + d.prepaid
 	if d.isUp && d.c.callee == calleeWaits {
 		paid += s.ends[d.to()].plan.Window // paid by the Open
 	}
-	if promised-d.taken <= paid || d.stopped || d.done || s.broken.Overshoot || s.broken.AbandonAllows {
+	if promised <= paid || d.stopped || d.done || s.broken.Overshoot {
 		return
 	}
 	s.check(false, fmt.Sprintf("call %d, up %v: %d bytes are promised beyond the %d that were taken,"+
-		" and %d are set aside: %+v", d.c.id, d.isUp, promised-d.taken, d.taken, paid, d.receiving))
+		" and %d are set aside: %+v", d.c.id, d.isUp, promised, d.taken, paid, d.receiving))
 }
 
 // sums is the state of an end, counted anew.
@@ -108,12 +105,19 @@ func (s *session) countDirection(d *direction, have *sums) {
 	}
 	have.windows += int(d.hold.Extra)
 	have.large += d.debt
-	have.holding += d.sheltered
+	have.holding += d.running
 	have.prepaid += d.prepaid
-	for _, cost := range d.inbox.costs {
+	cost := d.kept
+	if d.kept > 0 {
 		have.inMessages++
-		have.inBytes += heldBlock(cost, e)
+		have.inBytes += heldBlock(d.kept, e)
 	}
+	for _, c := range d.inbox.costs {
+		have.inMessages++
+		have.inBytes += heldBlock(c, e)
+		cost += c
+	}
+	s.check(d.received-d.taken == cost, "the received cost is miscounted")
 }
 
 func (s *session) compare(e *end, have *sums) {

@@ -7,10 +7,12 @@
 // step. That is allowed only after the end of all calls but those of applications that sleep for
 // ever. Then these are cancelled, and no resource may be held any more.
 //
-// The grants are those of package limits: a Plan of random numbers, Opens, a Room, and Counters at
+// The grants are those of package flow: a Plan of random numbers, Opens, a Room, and Counters at
 // the limits. The behaviour of pipes, dispatchers and the outbox is implemented here again, in a
-// short form without locks: sending.go, receiving.go and asking.go are package pipe, dispatcher.go
-// the dispatcher, credit.go and outbound.go the waits of Opens and messages.
+// short form without locks: sending.go, receiving.go, parts.go and debt.go are package piping,
+// dispatcher.go the dispatcher, credit.go and outbound.go the waits of Opens and messages.
 //
-// The model has no loss of wires, no StopReading, no change of limits, no gate and no key.
+// The model has no loss of wires, no StopReading, no change of limits, no Skip, no gate, no key,
+// and one sender and one receiver in each direction. Without clocks, a granted Block always comes,
+// or is given up.
 package flowmodel

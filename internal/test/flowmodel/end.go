@@ -55,12 +55,15 @@ func (s *session) readStep(e *end) callResult {
 	if w.len() == 0 {
 		return blocked
 	}
-	if k := w.first().kind; (k == openMessage || k == blockMessage) && e.inbound.State() >= limits.Soft {
+	if k := w.first().kind; (k == openMessage || k == blockMessage || k == partMessage) && e.inbound.State() >= limits.Soft {
 		s.check(false, "a reader waits at the soft limit")
 		return blocked
 	}
 	m := w.pop()
 	s.read(e, &m)
+	if m.d != nil {
+		s.checkDirection(m.d)
+	}
 	return moved
 }
 
@@ -70,10 +73,12 @@ func (s *session) read(e *end, m *message) {
 		s.onOpen(e, m.c)
 	case blockMessage:
 		s.onBlock(e, m.d, m.sent)
+	case partMessage:
+		s.onPart(e, m.d, m)
+	case nullMessage:
+		s.onNullPart(e, m.d)
 	case endMessage:
 		s.onEnd(e, m.d)
-	case askMessage:
-		s.onAsk(e, m.d, m.sent, m.total)
 	case stopMessage:
 		m.d.stoppedThere = true
 	case resultMessage:
@@ -85,9 +90,7 @@ func (s *session) read(e *end, m *message) {
 			s.onCancel(e, m.c)
 		}
 	case creditControl:
-		s.onCredit(m.d, m.total)
-	case allowControl:
-		s.onAllow(e, m.d, m.total)
+		m.d.limit = max(m.d.limit, m.total)
 	case opensControl:
 		e.credit.limit = max(e.credit.limit, m.total)
 	case extraControl:

@@ -18,9 +18,10 @@ func (s *session) handlerStep(c *call) callResult {
 		c.kids++
 		s.begin(s.nestedCall(c))
 		return moved
-	case c.kids > 0, c.asleep, c.stream && !c.down.sendOver(), c.stream && !c.up.recvOver() && !c.hasty:
+	case c.kids > 0, c.asleep, c.stream && !c.down.sendOver() && !c.abrupt, c.stream && !c.up.recvOver() && !c.hasty:
 		return blocked
 	}
+	s.endSending(e, &c.down)
 	s.endHandler(e, c)
 	s.answer(e, c)
 	return gone

@@ -7,19 +7,19 @@ type messageKind uint8
 const (
 	openMessage messageKind = iota
 	blockMessage
+	partMessage   // a part of a Block
+	nullMessage   // the null part of a Block that was given up
 	endMessage    // the end of a direction
-	askMessage    // its place: its content is determined when it departs
 	stopMessage   //
 	resultMessage // a Close with a result
 	abortMessage  // one without
 	creditControl
-	allowControl
 	opensControl
 	extraControl
 )
 
 var kindNames = [...]string{
-	"Open", "Block", "end", "Ask", "Stop", "result", "abort", "Credit", "Allow", "Credit for Opens", "extra Credit",
+	"Open", "Block", "part", "null part", "end", "Stop", "result", "abort", "Credit", "Credit for Opens", "extra Credit",
 }
 
 // message is a message in an outbox or on a wire.
@@ -28,10 +28,11 @@ type message struct {
 	expires bool // it may expire before it departs
 	c       *call
 	d       *direction
-	held    int // bytes in the count; 0 for Controls
-	size    int // bytes on the wire
-	sent    int // of an Ask, or the cost of a Block
-	total   int
+	held    int  // bytes in the count; 0 for Controls
+	size    int  // bytes on the wire
+	sent    int  // the cost of a Block or a part
+	last    bool // it is the last part
+	total   int  // the limit of a Control, or the cost of the Block that a part begins; 0: none
 }
 
 const controlSize = 16
@@ -40,7 +41,7 @@ const controlSize = 16
 // in the order of their pipes, and fair between pipes.
 type outbox struct {
 	queue     priority.Queue[message]
-	announced []*direction // whose receivers have Controls
+	announced []*direction // whose receivers have Credits
 	opens     int          // the newest credit for Opens; 0: none
 	extra     int          // the newest extra credit; 0: none
 }
@@ -98,7 +99,7 @@ func (s *session) writeStep(e *end) callResult {
 	default:
 		d := o.announced[0]
 		o.announced = o.announced[1:]
-		d.controls(w)
+		d.sendCredit(w)
 		return moved
 	}
 	m, ok := o.queue.PopIf(func(_ *message, size int) bool { return w.fits(size) })
@@ -115,15 +116,10 @@ func (s *session) depart(e *end, w *wire, m message) {
 	switch m.kind {
 	case openMessage:
 		m.c.departed = true
-	case blockMessage:
+	case blockMessage, partMessage:
 		if m.expires && s.random.oneIn(2) {
 			s.counts.Dropped++
-			s.unsend(e, m.d, m.sent)
-			return
-		}
-		m.d.departed += m.sent
-	case askMessage:
-		if !s.asking(m.d, &m) {
+			m.d.sent -= m.sent // a Block that does not depart costs nothing
 			return
 		}
 	}

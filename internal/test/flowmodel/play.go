@@ -8,11 +8,11 @@ type Counts struct {
 	Calls     int
 	Refused   int // calls, by either end
 	Canceled  int // calls, by their callers
-	Asked     int // Asks that departed
-	Allowed   int // of these, Asks with an Allow
-	GivenBack int // Allows
-	Moved     int // Blocks without a receiver, moved to spare room
-	Sheltered int // such Blocks, moved to the room of running calls
+	Cut       int // Blocks in parts
+	GivenUp   int // of these, Blocks that were given up
+	Debts     int // and Blocks with a debt
+	ToSpare   int // of these, Blocks without a receiver, moved to spare room
+	ToRunning int // such Blocks, moved to the room of running calls
 	Stalled   int // calls that ended because such a Block had no room
 	Left      int // streams that were over before all Blocks were taken
 	Dropped   int // Blocks that expired before they departed
@@ -27,11 +27,11 @@ func (c *Counts) Add(o Counts) {
 	c.Calls += o.Calls
 	c.Refused += o.Refused
 	c.Canceled += o.Canceled
-	c.Asked += o.Asked
-	c.Allowed += o.Allowed
-	c.GivenBack += o.GivenBack
-	c.Moved += o.Moved
-	c.Sheltered += o.Sheltered
+	c.Cut += o.Cut
+	c.GivenUp += o.GivenUp
+	c.Debts += o.Debts
+	c.ToSpare += o.ToSpare
+	c.ToRunning += o.ToRunning
 	c.Stalled += o.Stalled
 	c.Left += o.Left
 	c.Dropped += o.Dropped

@@ -17,6 +17,7 @@ type receiving struct {
 
 	inbox   inbox
 	waiting bool // the application waits to receive
+	absent  bool // the application has ended a Receive, and does something else for a while
 	eof     bool // the end has arrived
 	stopped bool // no more Blocks are accepted
 	prepaid int  // bytes of Blocks that arrived, with the end, before the handler began
@@ -26,17 +27,16 @@ type receiving struct {
 	received  int
 	granted   int  // the limit, as the peer knows it or is about to
 	usedUp    bool // the peer has to wait for a larger window
-	announced bool // there are Controls for the peer
-	creditDue bool // a Credit
-	allowDue  bool // an Allow
+	creditDue bool // there is a Credit for the peer
 
-	wish      int // total of the present Ask; 0: none
-	claim     flow.Waiter
-	claimed   bool // it waits for room, or has been granted without knowing it yet
-	allowed   int  // total of the Allow; 0: none
-	used      bool // a Block has arrived since
-	debt      int  // bytes held in the room for large Blocks
-	sheltered int  // or in the room for running calls
+	end  int // announced end of the Block under way; 0: none
+	kept int // its cost, as far as it has arrived
+
+	claim   flow.Waiter
+	claimed bool // it waits for room, or has been granted without knowing it yet
+	debt    int  // bytes held in the room for large Blocks
+	running int  // or in the room for running calls
+	awaited bool // the application waited for the Block when the claim was granted
 }
 
 // inbox is the costs of the Blocks that have not been taken.
@@ -75,9 +75,14 @@ func (s *session) recvStep(d *direction, timers bool) callResult {
 		return blocked
 	case d.waiting && timers && s.random.oneIn(s.patience[1]):
 		s.leave(e, d)
-		if d.c.sleepy && d.recvSleep < 0 && d.sheltered == 0 && s.random.oneIn(2) {
+		d.absent = s.random.oneIn(2)
+		if s.fallsAsleep(e, d) {
 			d.recvSleep = d.takes
 		}
+		return moved
+	case d.absent && timers && !s.random.oneIn(16):
+		return blocked
+	case s.broken.NoLarge && s.fitEnd(e, d):
 		return moved
 	case d.inbox.len() > 0 && d.sinkBusy() && !d.waiting, d.inbox.len() == 0 && d.waiting && !d.eof:
 		return blocked
@@ -93,34 +98,9 @@ func (s *session) recvStep(d *direction, timers bool) callResult {
 	case d.sinkBusy():
 		return blocked
 	}
-	d.waiting = true
-	s.answerAsk(e, d)
+	d.waiting, d.absent = true, false
+	s.renew(e, d)
 	return moved
-}
-
-// onBlock processes a Block that has arrived.
-func (s *session) onBlock(e *end, d *direction, cost int) {
-	if d.c.over[e.index] || s.unknownCall(e, d) {
-		return
-	}
-	if d.allowDue && !s.broken.LoseAsks { // it is for a Block that has not been sent yet
-		s.recall(e, d)
-	}
-	limit := d.granted
-	if d.allowed > 0 && !d.used { // the first Block uses it
-		limit = max(limit, d.allowed)
-		d.used = true
-	}
-	room := limit - d.received - cost
-	s.check(room >= 0 || s.broken.Overshoot && d.received < limit, "a Block is beyond its window")
-	d.usedUp = d.usedUp || room < max(cost, e.plan.Window)
-	d.received += cost
-	if d.stopped {
-		d.taken += cost
-		return
-	}
-	d.inbox.push(cost)
-	e.inbound.Add(heldBlock(cost, e))
 }
 
 // unknownCall reports whether the call of d was rejected on arrival, so that this end does not know
@@ -134,8 +114,9 @@ func (s *session) onEnd(e *end, d *direction) {
 	if d.c.over[e.index] || s.unknownCall(e, d) {
 		return
 	}
+	s.check(d.end == 0, "a direction ends within a Block")
+	s.check(d.sent == d.received, "both ends count the Blocks differently")
 	d.eof = true
-	s.forgetAsk(e, d)
 	e.grant(e.room.Shrink(&d.hold, uint64(d.received-d.taken)))
 }
 
@@ -160,42 +141,31 @@ func (s *session) raise(d *direction) {
 	if total <= d.granted {
 		return
 	}
-	d.granted, d.creditDue = total, true
+	d.granted = total
 	s.announce(d)
-	if d.wish > 0 && total >= d.wish {
-		d.wish = 0
-		s.withdraw(&s.ends[d.to()], d)
-	}
 }
 
-// announce schedules the Controls of d.
+// announce schedules a Credit with the new limit of d.
 func (s *session) announce(d *direction) {
-	if !d.announced {
-		d.announced = true
+	if !d.creditDue {
+		d.creditDue = true
 		o := &s.ends[d.to()].outbox
 		o.announced = append(o.announced, d)
 	}
 }
 
-// controls sends the Controls of d.
-func (d *direction) controls(w *wire) {
-	credit, allow := d.creditDue, d.allowDue
-	d.creditDue, d.allowDue, d.announced = false, false, false
-	if d.c.over[d.to()] || d.stopped || d.eof {
-		return
-	}
-	if credit {
+// sendCredit sends the Credit of d.
+func (d *direction) sendCredit(w *wire) {
+	d.creditDue = false
+	if !d.c.over[d.to()] && !d.stopped && !d.eof {
 		w.push(message{kind: creditControl, c: d.c, d: d, size: controlSize, total: d.granted})
-	}
-	if allow {
-		w.push(message{kind: allowControl, c: d.c, d: d, size: controlSize, total: d.allowed})
 	}
 }
 
 // take passes one Block to the application. Windows grow, shrink, and move on.
 func (s *session) take(e *end, d *direction) {
 	cost := d.inbox.pop()
-	d.waiting = false
+	d.waiting, d.absent = false, false
 	d.takes++
 	d.taken += cost
 	e.inbound.Remove(1, heldBlock(cost, e))
@@ -206,23 +176,30 @@ func (s *session) take(e *end, d *direction) {
 		}
 		return // the remaining Blocks hold the room
 	}
-	drained := d.inbox.len() == 0
-	if (drained || !s.broken.SettleLate) && !(s.broken.EndedKeeps && d.eof) {
+	if !s.broken.EndedKeeps || !d.eof {
 		s.settle(e, d)
 	}
-	if d.eof {
-		if drained {
-			s.dropPrepaid(e, d)
-			e.grant(e.room.Shrink(&d.hold, 0))
-		}
-		return
+	if !d.eof {
+		s.renew(e, d)
+	} else if d.inbox.len() == 0 {
+		s.dropPrepaid(e, d)
+		e.grant(e.room.Shrink(&d.hold, 0))
 	}
-	s.moveWindow(e, d, drained)
 }
 
-// moveWindow moves a window after a Block was taken.
-func (s *session) moveWindow(e *end, d *direction, drained bool) {
-	left := max(0, d.granted-d.taken)
+// renew grants the credit that is due: it moves the window, and grants the end of the Block under
+// way. It is called when a Block was taken or given up, and when the application begins to wait.
+func (s *session) renew(e *end, d *direction) {
+	if d.isUp && d.c.callee == calleeWaits {
+		return // no credit before the handler begins
+	}
+	s.moveWindow(e, d)
+	s.grantEnd(e, d)
+}
+
+// moveWindow moves the window, if a Credit is due.
+func (s *session) moveWindow(e *end, d *direction) {
+	drained := d.inbox.len() == 0
 	window := int(d.hold.Bytes())
 	want := window
 	if drained && d.usedUp {
@@ -230,19 +207,31 @@ func (s *session) moveWindow(e *end, d *direction, drained bool) {
 		want = min(2*window, s.largestWindow)
 	}
 	owed := d.taken + window - d.granted
-	due := owed >= window/2 || drained && (left < e.plan.Window || d.wish > 0)
+	short := drained && d.waiting && d.granted-d.taken < e.plan.Window && !s.broken.HalfWindows
+	due := owed >= window/2 || short
 	if !due && want == window {
 		return
 	}
-	least := left
+	least := s.leastWindow(d)
 	if s.broken.GrowAnywhere {
-		least = max(left, min(want, window+e.unpromised()))
+		least = max(least, min(want, window+e.unpromised()))
 	}
 	e.grant(e.room.Grow(&d.hold, uint64(want), uint64(least)))
 	if due {
 		s.raise(d)
 	}
-	s.answerAsk(e, d)
+}
+
+// leastWindow returns the size below which the window of d must not shrink: the promised cost,
+// without the part that a debt covers.
+func (s *session) leastWindow(d *direction) int {
+	switch {
+	case s.broken.ShrinkHeld:
+		return max(0, d.granted-d.taken-d.debt-d.running)
+	case s.broken.DebtTwice:
+		return d.promised()
+	}
+	return max(0, d.promised()-d.debt-d.running)
 }
 
 // unpromised returns the room that is neither granted to windows nor held, even if it is guaranteed
@@ -261,13 +250,15 @@ func (s *session) stop(e *end, d *direction) {
 	s.count(e, message{kind: stopMessage, c: d.c, d: d, held: heldMessage, size: 16})
 }
 
-// discard empties the inbox.
+// discard empties the inbox, and drops what has arrived of the Block under way.
 func (s *session) discard(e *end, d *direction) {
 	for d.inbox.len() > 0 {
 		cost := d.inbox.pop()
 		d.taken += cost
 		e.inbound.Remove(1, heldBlock(cost, e))
 	}
+	d.taken += d.kept
+	s.keep(e, d, 0)
 	s.dropPrepaid(e, d)
 }
 
@@ -279,8 +270,8 @@ func (s *session) dropPrepaid(e *end, d *direction) {
 
 // release releases all the room of a direction.
 func (s *session) release(e *end, d *direction) {
-	s.forgetAsk(e, d)
-	s.vacate(e, d)
+	s.withdraw(e, d)
+	s.freeDebt(e, d)
 	e.grant(e.room.End(&d.hold))
 	if !d.isUp {
 		e.nesting.drop(d.c)
@@ -289,15 +280,18 @@ func (s *session) release(e *end, d *direction) {
 
 // leaveLeft leaves the received Blocks of an ended call to the application.
 func (s *session) leaveLeft(e *end, d *direction) {
+	if !d.stopped {
+		s.check(d.end == 0, "a direction ends within a Block")
+		s.check(d.sent == d.received, "both ends count the Blocks differently")
+	}
 	if d.inbox.len() == 0 {
 		s.release(e, d)
 		return
 	}
 	s.counts.Left++
-	if !d.used || s.broken.LeftUnpaid { // otherwise its Block has arrived
-		s.vacate(e, d)
+	if s.broken.LeftUnpaid {
+		s.freeDebt(e, d)
 	}
-	s.forgetAsk(e, d)
 	e.grant(e.room.Shrink(&d.hold, uint64(d.received-d.taken)))
 	if s.broken.LeftForgotten {
 		e.nesting.drop(d.c)

@@ -18,20 +18,27 @@ type Broken struct {
 	Overshoot    bool // the last Block may pass its window
 	GrowAnywhere bool // windows grow into the guarantees of other streams
 	DropInitial  bool // a handler begins without the room for the extra credit of its Open
+	HalfWindows  bool // no Credit is due before half of the window is owed
+	ShrinkHeld   bool // windows shrink below the cost of the Blocks that have not been taken
 
-	// Asks.
+	// Blocks in parts.
 
-	NoAsks    bool // Blocks that do not fit wait, and do not ask
-	LowerAsks bool // a sender that gives up takes back an unanswered Ask
-	StaleAsks bool // an Ask departs although an earlier Credit answers it
-	LoseAsks  bool // an Ask is dropped if a Block arrives before the Allow for it has been sent
+	NoPieces         bool // Blocks that do not fit wait until they do
+	SmallWait        bool // Blocks of at most four of the smallest windows wait until they fit
+	ReserveWhole     bool // the first part waits for room for all of its Block in the outbox
+	PiecesExpire     bool // parts may expire in the outbox
+	StaleEnd         bool // a given-up Block counts as if no Block before it had expired
+	GivenUpFreed     bool // a given-up Block counts as far as it was sent, and frees its debt
+	GivenUpKept      bool // a given-up Block counts as far as it was sent, and keeps its debt
+	GivenUpUnrenewed bool // a null part makes no Credit due
 
-	// Allows.
+	// Debts: see debt.go.
 
-	AllowEarly    bool // an Ask is answered before all Blocks sent before it have been taken
-	KeepAllows    bool // an unused Allow is not returned
-	AbandonAllows bool // a receiver that leaves forgets its allowed Block
-	SettleLate    bool // such a Block keeps its room until all Blocks after it are taken
-	EndedKeeps    bool // and, after the end of its direction, until the call ends
-	LeftUnpaid    bool // it loses its room if its call ends before it is taken
+	NoLarge    bool // there is no room for debts, but only for windows
+	GrantEarly bool // the end of a Block is granted before its application waits for it
+	DebtStays  bool // the debt of a Block is not moved when its application leaves
+	DebtKept   bool // a debt is kept after its Block was taken, until the direction is over
+	EndedKeeps bool // a debt is kept until then, but only if the direction has ended
+	LeftUnpaid bool // a debt is freed if the call ends before its Block is taken
+	DebtTwice  bool // the window grows until it covers a debt, too
 }

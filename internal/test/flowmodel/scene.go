@@ -187,7 +187,7 @@ func (s *session) shape(c *call) {
 			c.toNest = r.within(1, 3)
 		}
 	}
-	c.first, c.hasty = r.oneIn(2), r.oneIn(8)
+	c.first, c.hasty, c.abrupt = r.oneIn(2), r.oneIn(8), r.oneIn(8)
 	if r.oneIn(12) {
 		c.cancelAt = s.counts.Steps + r.within(1, 400)
 	}
@@ -262,5 +262,20 @@ func (s *session) maySleep(c *call) bool {
 	if c.stream {
 		here.asleep.callers++
 	}
+	return true
+}
+
+// fallsAsleep reports whether the application of d, which has just ended a Receive, sleeps for ever
+// from now on. The debt of its next Block may move to the room of running calls, and must leave
+// enough room to other calls.
+func (s *session) fallsAsleep(e *end, d *direction) bool {
+	if !d.c.sleepy || d.recvSleep >= 0 {
+		return false
+	}
+	debt, p := d.debt+d.running, &e.plan
+	if debt > 0 && e.asleep.params+debt+p.Largest+p.Nested > p.Room-p.Room/8 || !s.random.oneIn(2) {
+		return false
+	}
+	e.asleep.params += debt
 	return true
 }

@@ -9,22 +9,14 @@ type sending struct {
 	passed    int        // Blocks of the source that have been passed on
 
 	cost     int        // of the present Block; 0: none
-	admitted bool       // it is counted as sent
-	leaving  *departure // the Block waits at the outbound soft limit
+	rest     int        // its cost without the pieces in the outbox
+	piece    int        // cost of its next piece, which is counted as sent; 0: none
+	leaving  *departure // the piece waits at the outbound soft limit
+	reserved int        // bytes at that limit for later pieces, with ReserveWhole
+	last     int        // total at the end of the Block under way, when it began
 
-	sent     int // cost of the sent Blocks
-	departed int // cost of the departed Blocks
-	limit    int // of the window
-
-	asker      bool // the present Block asks
-	asks       bool // its Ask has to depart, or is unanswered
-	need       int  // the cost of the Block that asks
-	asked      int  // total of the unanswered Ask; 0: none
-	since      int  // cost sent before that Ask
-	grant      int  // total of the received Allow; 0: none
-	spent      bool // the Allow was used, and its Block has not been dropped
-	back       bool // an Allow has to be returned
-	asksPlaced int  // places for Asks that have not been reached
+	sent  int // cost of the sent Blocks and pieces
+	limit int // of the window
 
 	ended        bool // the end of the direction was sent
 	stoppedThere bool // the peer accepts no more Blocks
@@ -59,11 +51,11 @@ func (s *session) sendStep(d *direction, timers bool) callResult {
 		return blocked
 	case d.cost == 0:
 		return s.nextBlock(e, d)
-	case d.stoppedThere && !d.admitted, timers && s.random.oneIn(s.patience[0]):
+	case d.stoppedThere && d.piece == 0, timers && s.random.oneIn(s.patience[0]):
 		s.giveUp(e, d)
 		return moved
-	case d.admitted:
-		return s.passBlock(e, d)
+	case d.piece > 0:
+		return s.passPiece(e, d)
 	}
 	return s.admit(e, d)
 }
@@ -80,6 +72,7 @@ func (s *session) nextBlock(e *end, d *direction) callResult {
 	if more {
 		d.passed++
 		d.cost = s.blockCost(d)
+		d.rest = d.cost
 		return moved
 	}
 	d.ended = true
@@ -95,118 +88,125 @@ func (s *session) blockCost(d *direction) int {
 	return p.Overhead + s.random.skewed(min(p.Largest, 4*p.Window))
 }
 
-// admit counts the present Block as sent, if it may be sent now.
-func (s *session) admit(e *end, d *direction) callResult {
-	peer := &s.ends[d.to()].plan
-	switch {
-	case d.sent+d.cost <= d.limit, s.broken.Overshoot && d.sent < d.limit:
-	case d.asker && d.sent+d.cost <= d.grant:
-	case s.broken.Overshoot, s.broken.NoAsks, d.cost <= peer.Window:
-		return blocked // its credit comes without asking
-	default:
-		return s.ask(e, d)
-	}
-	if d.asker {
-		d.asker = false
-		d.asks = d.asked > 0 // one that has departed remains
-		d.spent = d.spent || d.grant > 0
-		d.grant = 0 // an Allow is for the next Block, regardless of its cost
-	}
-	d.sent += d.cost
-	d.admitted = true
-	return s.passBlock(e, d)
-}
+// underWay reports whether a part of the present Block is in the outbox, or has departed.
+func (d *direction) underWay() bool { return d.rest < d.cost }
 
-// passBlock waits at the outbound soft limit with the present Block.
-func (s *session) passBlock(e *end, d *direction) callResult {
-	payload := d.cost - s.ends[d.to()].plan.Overhead
-	m := message{
-		kind: blockMessage, c: d.c, d: d, held: heldMessage + payload, size: 16 + payload, sent: d.cost,
-		expires: s.random.oneIn(16),
-	}
-	if d.leaving == nil {
-		if d.leaving = e.outbound.reserve(d.c.priority, m.held, nil); d.leaving != nil {
-			return moved
-		}
-	} else if !d.leaving.ready {
+// admit counts the next piece of the present Block as sent, if it may be sent now.
+func (s *session) admit(e *end, d *direction) callResult {
+	d.piece = s.fitting(d)
+	if d.piece == 0 {
 		return blocked
 	}
-	d.leaving, d.admitted, d.cost = nil, false, 0
-	d.left--
+	d.sent += d.piece
+	return s.passPiece(e, d)
+}
+
+// fitting returns the cost of the next piece, or 0 if no piece may be sent now. A Block that fits
+// into its window is one piece.
+func (s *session) fitting(d *direction) int {
+	peer, room := &s.ends[d.to()].plan, d.limit-d.sent
+	least, small := leastPart, peer.Window
+	if !d.underWay() {
+		least += peer.Overhead
+	}
+	if s.broken.SmallWait {
+		small = 4 * peer.Window
+	}
+	switch {
+	case d.rest <= room, s.broken.Overshoot && room > 0:
+		return d.rest
+	case s.broken.NoPieces, s.broken.Overshoot, !d.underWay() && d.cost <= small, room < least:
+		return 0 // its credit comes
+	case s.random.oneIn(8):
+		return s.random.within(least, room)
+	}
+	return room
+}
+
+// passPiece puts the next piece of the present Block into the outbox, behind a wait at the outbound
+// soft limit.
+func (s *session) passPiece(e *end, d *direction) callResult {
+	m := s.pieceMessage(d)
+	queued := d.leaving != nil
+	if !s.countPiece(e, d, m.held) {
+		if queued {
+			return blocked
+		}
+		return moved
+	}
+	if m.total > 0 {
+		s.counts.Cut++
+		d.last = d.sent + d.rest - d.piece
+	}
+	d.rest -= d.piece
+	d.piece = 0
+	if d.rest == 0 {
+		d.cost = 0
+		d.left--
+	}
 	s.put(e, m)
 	return moved
 }
 
-// ask asks for the present Block, unless there is an unanswered Ask.
-func (s *session) ask(e *end, d *direction) callResult {
-	fresh := !d.asker
-	d.asker, d.need = true, d.cost
-	if d.asks || d.grant > 0 {
-		if fresh {
-			return moved
-		}
-		return blocked
+// countPiece reports whether the next piece is counted at the outbound soft limit, for which it may
+// have to queue.
+func (s *session) countPiece(e *end, d *direction, held int) bool {
+	if d.reserved > 0 {
+		d.reserved -= d.piece
+		e.outbound.Grow(-d.piece)
+		e.outbound.Add(held)
+		return true
 	}
-	d.asks = true
-	s.placeAsk(e, d)
-	return moved
-}
-
-// placeAsk reserves a place for an Ask, in the order of the pipe.
-func (s *session) placeAsk(e *end, d *direction) {
-	d.asksPlaced++
-	s.count(e, message{kind: askMessage, c: d.c, d: d, held: heldMessage, size: 24})
-}
-
-// asking fills in the content of the Ask at the reached place. It returns false if no Ask is to be
-// sent: the last place stands for all places before it.
-func (s *session) asking(d *direction, m *message) bool {
-	d.asksPlaced--
-	if d.asks && d.asked == 0 && d.departed+d.need <= d.limit && !s.broken.StaleAsks {
-		d.asks = false // a Credit came first
+	later := 0
+	if s.broken.ReserveWhole {
+		later = d.rest - d.piece
 	}
-	if d.asksPlaced > 0 || d.stoppedThere || d.asked > 0 || !d.asks && !d.back {
+	if d.leaving == nil {
+		d.leaving = e.outbound.reserve(d.c.priority, held+later, nil)
+	}
+	if d.leaving != nil && !d.leaving.ready {
 		return false
 	}
-	m.sent, m.total = d.departed, d.departed
-	if d.asks {
-		s.counts.Asked++
-		m.total += d.need
-		d.asked, d.since = m.total, m.sent
-	}
-	d.back, d.spent = false, false // the Ask also returns the Allow
+	d.leaving, d.reserved = nil, later
 	return true
 }
 
-// giveBackAllow returns an Allow that is not used.
-func (s *session) giveBackAllow(e *end, d *direction) {
-	d.spent = false
-	if s.broken.KeepAllows {
-		return
+// pieceMessage returns the message with the next piece of the present Block.
+func (s *session) pieceMessage(d *direction) message {
+	payload := d.piece
+	if !d.underWay() {
+		payload -= s.ends[d.to()].plan.Overhead
 	}
-	d.back = true
-	s.counts.GivenBack++
-	s.placeAsk(e, d)
+	m := message{
+		kind: partMessage, c: d.c, d: d, held: heldMessage + payload, size: 16 + payload, sent: d.piece,
+		last: d.piece == d.rest, expires: s.broken.PiecesExpire && s.random.oneIn(16),
+	}
+	switch {
+	case d.underWay():
+	case m.last:
+		m.kind, m.expires = blockMessage, s.random.oneIn(16)
+	default:
+		m.total = d.cost
+	}
+	return m
 }
 
-// giveUp ends a Send after the end of its context.
+// giveUp ends a Send after the end of its context. A null part ends a Block under way, which then
+// counts in full.
 func (s *session) giveUp(e *end, d *direction) {
-	switch {
-	case d.admitted:
-		cost := d.cost
-		s.abandonBlock(e, d)
-		s.unsend(e, d, cost)
-	case d.asker:
-		d.cost, d.asker, d.asks = 0, false, d.asked > 0
-		if d.grant > 0 {
-			d.grant = 0
-			s.giveBackAllow(e, d)
-		} else if s.broken.LowerAsks && d.asked > 0 {
-			d.asks, d.asked = false, 0
-			s.giveBackAllow(e, d)
+	under, rest := d.underWay(), d.rest
+	d.sent -= d.piece
+	s.abandonBlock(e, d)
+	if under {
+		s.counts.GivenUp++
+		switch {
+		case s.broken.GivenUpFreed, s.broken.GivenUpKept:
+		case s.broken.StaleEnd:
+			d.sent = d.last
+		default:
+			d.sent += rest
 		}
-	default:
-		d.cost = 0
+		s.count(e, message{kind: nullMessage, c: d.c, d: d, held: heldMessage, size: 16})
 	}
 	d.left--
 	if d.c.sleepy && d.sendSleep < 0 && s.random.oneIn(4) {
@@ -214,42 +214,26 @@ func (s *session) giveUp(e *end, d *direction) {
 	}
 }
 
-// abandonBlock drops the present Block.
+// abandonBlock drops the rest of the present Block.
 func (s *session) abandonBlock(e *end, d *direction) {
 	if d.leaving != nil {
 		e.outbound.abandon(d.leaving)
 	}
-	d.leaving, d.admitted, d.cost = nil, false, 0
-}
-
-// unsend reverts the accounting of a Block that will not be sent.
-func (s *session) unsend(e *end, d *direction, cost int) {
-	d.sent -= cost
-	if d.spent {
-		s.giveBackAllow(e, d)
+	if d.reserved > 0 {
+		e.outbound.Grow(-d.reserved)
+		e.outbound.admit()
 	}
+	d.leaving, d.reserved = nil, 0
+	d.cost, d.rest, d.piece = 0, 0, 0
 }
 
-// onCredit processes a Credit that has arrived.
-func (s *session) onCredit(d *direction, total int) {
-	if total <= d.limit {
+// endSending ends the sending of a handler that returns.
+func (s *session) endSending(e *end, d *direction) {
+	if !d.c.stream || d.sendOver() {
 		return
 	}
-	d.limit = total
-	if d.asked > 0 && total >= d.asked {
-		d.asks, d.asked = false, 0 // it is answered
+	if d.cost > 0 {
+		s.giveUp(e, d)
 	}
-}
-
-// onAllow processes an Allow that has arrived.
-func (s *session) onAllow(e *end, d *direction, total int) {
-	if d.asked == 0 || total < d.asked || d.c.over[d.from] {
-		return // there was no Ask
-	}
-	d.asks, d.asked = false, 0
-	if d.asker && d.sent == d.since && d.sent+d.need <= total {
-		d.grant = total
-		return
-	}
-	s.giveBackAllow(e, d)
+	d.ended = true
 }

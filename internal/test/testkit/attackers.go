@@ -26,13 +26,16 @@ func (p *RawPeer) Swallow() {
 	}
 }
 
-// UntilAllowed reads up to the next Allow, or the end of the session.
-func (p *RawPeer) UntilAllowed() (bye message.SessionClose) {
+// UntilCredit reads up to a Credit for a pipe with a limit of at least total, or the end of the
+// session.
+func (p *RawPeer) UntilCredit(total uint64) (bye message.SessionClose) {
 	p.T.Helper()
 	for {
 		switch c := p.Control().(type) {
-		case message.Allow:
-			return bye
+		case message.Credit:
+			if !c.Opens && c.Limit >= total {
+				return bye
+			}
 		case message.SessionClose:
 			return c
 		}

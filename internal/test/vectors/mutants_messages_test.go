@@ -35,12 +35,12 @@ func messages() []mutant {
 		{"meta: a skipped count has 32 bits", metaFile, `r.Uint("skipped count", MaxPipe)`, `r.Uint("skipped count", 1<<32-1)`},
 		{"meta: a window of 0 is none", metaFile, `m.Window, m.Stream = r.Uint("window", MaxPipe), true`, "m.Window = r.Uint(\"window\", MaxPipe)\n\t\t\tm.Stream = m.Window > 0"},
 		{"meta: pipe 0 encloses no call", metaFile, `m.Within, m.Nested = r.Uint("enclosing pipe id", MaxPipe), true`, "m.Within = r.Uint(\"enclosing pipe id\", MaxPipe)\n\t\t\tm.Nested = m.Within > 0"},
-		{"5-controls: an Ask asks for less than was sent", controlFile, `r.UintFrom("total", a.Sent, MaxPipe)`, `r.Uint("total", MaxPipe)`},
-		{"5-controls: an Ask that gives back is refused", controlFile, `r.UintFrom("total", a.Sent, MaxPipe)`, `r.UintFrom("total", a.Sent+1, MaxPipe)`},
 		{"5-controls: what an unknown Control holds is not looked at", controlFile, "\t\tr.Skip()\n\t}\n\treturn UnknownControl", "\t\tr.At = len(r.Data)\n\t}\n\treturn UnknownControl"},
 		{"5-controls: an unknown Control holds one element at most", controlFile, `for ; n > 2 && r.Err == nil; n-- {`, `for ; n > 2 && r.Err == nil; n = 2 {`},
 		{"5-controls: an unknown Control has 23 elements at most", controlFile, `for ; n > 2 && r.Err == nil; n-- {`, "if n > 23 {\n\t\tr.Fail(0, \"many\")\n\t}\n\tfor ; n > 2 && r.Err == nil; n-- {"},
 		{"5-controls: Control 0 is refused", controlFile, `switch code {`, "switch code {\n\tcase 0:\n\t\tr.Fail(0, \"0\")"},
+		{"5-controls: Control 10 is refused", controlFile, `switch code {`, "switch code {\n\tcase 10:\n\t\tr.Fail(0, \"10\")"},
+		{"5-controls: Control 11 is refused", controlFile, `switch code {`, "switch code {\n\tcase 11:\n\t\tr.Fail(0, \"11\")"},
 		{"5-controls: Control 12 is refused", controlFile, `switch code {`, "switch code {\n\tcase 12:\n\t\tr.Fail(0, \"12\")"},
 		{"5-controls: Controls above 127 are refused", controlFile, `switch code {`, "if code > 127 {\n\t\tr.Fail(0, \"large\")\n\t}\n\tswitch code {"},
 		{"5-controls: a Ping's second number may be anything", controlFile, `p.Holds = r.UintFrom("bytes of the path", 1, MaxPipe)`, `r.Skip()`},
@@ -70,8 +70,6 @@ func arities() (list []mutant) {
 		{"5-controls", "a Drain", controlFile, `arity(r, n, 3, 3, "Drain")`, "2, 3", "3, 4"},
 		{"5-controls", "a Close of the session", controlFile, `arity(r, n, 4, 4, "Close of the session")`, "3, 4", "4, 5"},
 		{"5-controls", "a Stop", controlFile, `arity(r, n, 3, 3, "Stop")`, "2, 3", "3, 4"},
-		{"5-controls", "an Ask", controlFile, `arity(r, n, 5, 5, "Ask")`, "4, 5", "5, 6"},
-		{"5-controls", "an Allow", controlFile, `arity(r, n, 4, 4, "Allow")`, "3, 4", "4, 5"},
 		{"5-controls", "a Skip", controlFile, `arity(r, n, 4, 4, "Skip")`, "3, 4", "4, 5"},
 	} {
 		within := func(bounds string) string {

@@ -65,13 +65,8 @@ var allPlaces = []place{
 	{"5-controls", "the code of a Close of the session", controlFile, `Code: «readCode(r)»`},
 	{"5-controls", "the message of a Close of the session", controlFile, `Message: «readReason(r)»`},
 	{"5-controls", "the pipe of a Stop", controlFile, `Stop{Pipe: «r.Uint("pipe id", MaxPipe)»`},
-	{"5-controls", "the pipe of an Ask", controlFile, `Ask{Pipe: «r.Uint("pipe id", MaxPipe)»`},
-	{"5-controls", "what is sent before an Ask", controlFile, `«r.Uint("sent cost", MaxPipe)»`},
-	{"5-controls", "the total of an Ask", controlFile, `«r.UintFrom("total", a.Sent, MaxPipe)»`},
-	{"5-controls", "the pipe of an Allow", controlFile, `Allow{Pipe: «r.Uint("pipe id", MaxPipe)»`},
 	{"5-controls", "the pipe of a Skip", controlFile, `Skip{Pipe: «r.Uint("pipe id", MaxPipe)»`},
 	{"5-controls", "the sent cost of a Skip", controlFile, `«r.Uint("skipped cost", MaxPipe)»`},
-	{"5-controls", "the total of an Allow", controlFile, `«r.Uint("total", MaxPipe)»`},
 
 	{"7-handshake", "the version", syncFile, `«r.Uint("version", MaxPipe)»`},
 	{"7-handshake", "the fields", syncFile, `«r.Map("Sync", maxSyncEntries)»`},
@@ -118,7 +113,7 @@ func places() (list []mutant) {
 				add("may be of indefinite length", via("Definite"))
 			}
 		}
-		moved(p.what, call, add)
+		moved(call, add)
 	}
 	return list
 }
@@ -126,11 +121,8 @@ func places() (list []mutant) {
 // unreachable contains bounds that a frame cannot reach, or that are checked again later.
 var unreachable = []string{"longestMetadata", "uint64(PartType)", "uint64(len(m.Bytes))"}
 
-// boundedBehind names an item that another number of the same message bounds as well.
-const boundedBehind = "what is sent before an Ask"
-
 // moved moves the ends of a range by one.
-func moved(what, call string, add func(name, to string)) {
+func moved(call string, add func(name, to string)) {
 	m := bounds.FindStringSubmatch(call)
 	if m == nil {
 		return
@@ -155,9 +147,7 @@ func moved(what, call string, add func(name, to string)) {
 		return f + "(" + of + ", " + lo + ", " + hi + ")"
 	}
 	if !skip(hi) {
-		if what != boundedBehind {
-			add("may be one above its range", join(from, lo, hi+"+1"))
-		}
+		add("may be one above its range", join(from, lo, hi+"+1"))
 		add("is refused at the end of its range", join(from, lo, hi+"-1"))
 	}
 	if skip(lo) {

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
-func TestPause_AllowsNothing(t *testing.T) {
+func TestPause_NoDebt(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		s.there.StopReading()
 		r := s.there.recv()
@@ -25,7 +25,7 @@ func TestPause_AllowsNothing(t *testing.T) {
 	})
 }
 
-func TestPause_KeepsAllow(t *testing.T) {
+func TestPause_KeepsDebt(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()

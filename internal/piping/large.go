@@ -1,0 +1,197 @@
+package piping
+
+import "github.com/asterisque-go/asterisque/internal/flow"
+
+// arrivingBlock is a Block of the peer that arrives in parts, and the room for the bytes of it that
+// its window does not cover: the debt.
+type arrivingBlock struct {
+	underway   bool // parts of it are missing
+	whole, got int  // bytes of its payload, and of these the ones that have arrived
+
+	claim   flow.Waiter // for the debt
+	claimed bool        // the claim waits
+	granted func(bool)  // of the claim; fixed from the first Block on
+
+	// bytes held for the Block, underway or first in the inbox
+	debt     int // in the room for large Blocks
+	reserved int // in the room for running calls, because no receiver waits any more
+}
+
+// cost returns the cost of the arrived parts.
+func (b *arrivingBlock) cost(t *Terms) uint64 {
+	if !b.underway {
+		return 0
+	}
+	return t.cost(b.got)
+}
+
+// withdraw withdraws the claim, if it waits.
+func (b *arrivingBlock) withdraw(room *flow.Room, a *deferred) {
+	if !b.claimed {
+		return
+	}
+	waited, claims := room.Withdraw(&b.claim)
+	if waited { // otherwise the claim is about to be granted
+		b.claimed = false
+	}
+	a.grant(claims)
+}
+
+// vacate releases the debt.
+func (b *arrivingBlock) vacate(room *flow.Room, a *deferred) {
+	a.grant(room.Disallow(b.debt))
+	a.reserved += b.reserved
+	b.debt, b.reserved = 0, 0
+}
+
+// reserve moves the debt into the room for running calls, which has been reserved.
+func (b *arrivingBlock) reserve(room *flow.Room, a *deferred) {
+	a.grant(room.Disallow(b.debt))
+	b.reserved, b.debt = b.debt, 0
+}
+
+// leave transfers the debt to l, which contains the Block.
+func (b *arrivingBlock) leave(l *leftover) {
+	l.debt, l.reserved = b.debt, b.reserved
+	b.debt, b.reserved = 0, 0
+}
+
+// arriving returns the Block that arrives in parts, or nil if there is none.
+func (r *receiver) arriving() *arrivingBlock {
+	if r.extras == nil || !r.extras.arriving.underway {
+		return nil
+	}
+	return &r.extras.arriving
+}
+
+// needed returns the total up to the end of the Block that arrives, if the peer has to wait for
+// credit to finish it, and 0 otherwise.
+func (r *receiver) needed(t *Terms) uint64 {
+	b := r.arriving()
+	if b == nil {
+		return 0
+	}
+	if end := r.received(t) + uint64(b.whole-b.got); end > r.granted {
+		return end
+	}
+	return 0
+}
+
+// listens reports whether the application waits for a Block.
+func (r *receiver) listens() bool { return r.waiting > 0 && !r.paused }
+
+// grantRest grants the credit for the rest of the Block that arrives, if possible now. An
+// application that does not wait for the Block holds no room for it besides its window.
+func (r *receiver) grantRest(s endState, t *Terms, a *deferred) {
+	end := r.needed(t)
+	if end == 0 || r.inbox.Len() > 0 || !s.wants() {
+		return
+	}
+	b := r.arriving()
+	listens := r.listens()
+	if need := end - r.taken; listens && need > r.hold.Bytes() && need <= t.largest() {
+		r.grow(t, min(max(need, 2*r.hold.Bytes()), t.largest()), a)
+	}
+	if r.taken+r.hold.Bytes() >= end {
+		r.raise(t, end, a)
+		return
+	}
+	bytes := end - r.taken - r.hold.Bytes()
+	if !listens || b.claimed || b.debt > 0 || bytes > uint64(t.Room.Plan().Large) {
+		return // the last: more than there ever will be
+	}
+	b.claim = flow.Waiter{Priority: r.priority, Bytes: int(bytes), Granted: b.granted}
+	if b.claimed = !t.Room.Allow(&b.claim); !b.claimed {
+		r.grantUpTo(end, a)
+	}
+}
+
+// grantUpTo grants credit up to end. The claim has got the room that the window does not cover.
+func (r *receiver) grantUpTo(end uint64, a *deferred) {
+	r.extras.arriving.debt = r.extras.arriving.claim.Bytes
+	r.granted = end
+	r.announce(creditDue, a)
+}
+
+// claimed is called when the claim is granted. Its room may not be needed any more.
+func (r *receiver) claimed(s endState, t *Terms, a *deferred) {
+	b := &r.extras.arriving
+	b.claimed = false
+	end := r.needed(t)
+	if end > 0 && r.listens() && r.inbox.Len() == 0 && r.taken+r.hold.Bytes()+uint64(b.claim.Bytes) >= end {
+		r.grantUpTo(end, a)
+		return
+	}
+	a.grant(t.Room.Disallow(b.claim.Bytes))
+	r.grantRest(s, t, a)
+}
+
+// forget ends the Block that arrives, and releases its debt, unless the complete Block waits in the
+// inbox.
+func (r *receiver) forget(s endState, t *Terms, a *deferred) {
+	if r.extras == nil {
+		return
+	}
+	b := &r.extras.arriving
+	b.withdraw(t.Room, a)
+	if b.underway || r.inbox.Len() == 0 || s&(over|stoppedHere) != 0 {
+		b.vacate(t.Room, a)
+	}
+	b.underway = false
+}
+
+// abandon is called when the peer has abandoned the Block that arrives. The Block counts in full,
+// as it does for the peer.
+func (r *receiver) abandon(s endState, t *Terms, a *deferred) {
+	b := r.arriving()
+	if b == nil {
+		return
+	}
+	b.underway = false
+	r.taken += t.cost(b.whole)
+	if !r.windowed() {
+		return
+	}
+	b.withdraw(t.Room, a)
+	b.vacate(t.Room, a)
+	if s.wants() && r.hold.Base > 0 { // otherwise the call waits for a worker
+		r.credit(s, t, r.inbox.Len() == 0, a)
+	}
+}
+
+// moveDebt is called when no receiver waits any more for the Block that has a debt. A complete
+// Block moves to spare room, since it must not block the large Blocks of other pipes. moveDebt
+// returns the bytes for which there is no spare room.
+func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
+	if r.waiting > 0 || r.extras == nil || !r.windowed() || s.over() {
+		return 0
+	}
+	b := &r.extras.arriving
+	b.withdraw(t.Room, a)
+	switch {
+	case b.debt == 0:
+	case t.Room.Fit(&r.hold, r.hold.Bytes()+uint64(b.debt)):
+		a.grant(t.Room.Disallow(b.debt))
+		b.debt = 0
+	case !b.underway:
+		return b.debt
+	}
+	return 0
+}
+
+// placeDebt is called when room for running calls has been reserved for unplaced bytes of a Block,
+// or there was none. It reports whether there is no room for them at all.
+func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, a *deferred) (nowhere bool) {
+	b := &r.extras.arriving
+	switch {
+	case r.waiting > 0 || b.debt != unplaced || s.over(): // they need no other room any more
+		if reserved {
+			a.reserved = unplaced
+		}
+	case reserved:
+		b.reserve(t.Room, a)
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package flowmodel
+
+import (
+	"github.com/asterisque-go/asterisque/internal/flow"
+)
+
+// Credit for the Block under way: its end is granted to an application that waits for the Block.
+// The debt is the part of that grant that the window does not cover.
+
+// promised returns the cost that the peer may send, or has sent, and that was not taken.
+func (d *direction) promised() int { return max(d.granted, d.received) - d.taken }
+
+// wantsEnd reports whether the application waits for the Block under way, all Blocks before were
+// taken, and the peer needs credit for the rest.
+func (s *session) wantsEnd(e *end, d *direction) bool {
+	if d.end <= d.granted || d.stopped || d.eof || d.c.over[e.index] {
+		return false
+	}
+	return d.waiting && d.inbox.len() == 0 || s.broken.GrantEarly && (!d.isUp || d.c.callee == calleeRuns)
+}
+
+// grantEnd raises the limit to the end of the Block under way, if its application waits for it: by
+// a larger window if possible, else by a debt, for which the direction may have to wait.
+func (s *session) grantEnd(e *end, d *direction) {
+	if !s.wantsEnd(e, d) || d.claimed {
+		return
+	}
+	window := int(d.hold.Bytes())
+	if need := d.end - d.taken; need > window && need <= s.largestWindow {
+		want := min(max(need, 2*window), s.largestWindow)
+		e.grant(e.room.Grow(&d.hold, uint64(want), uint64(s.leastWindow(d))))
+	}
+	bytes := d.end - d.taken - int(d.hold.Bytes())
+	switch {
+	case bytes <= 0:
+		s.raise(d)
+		return
+	case s.broken.NoLarge, bytes > e.plan.Large:
+		return
+	}
+	d.claim = flow.Waiter{Priority: d.c.priority, Bytes: bytes, Granted: func(bool) { s.claimGranted(e, d) }}
+	if d.claimed = !e.room.Allow(&d.claim); !d.claimed {
+		s.grantDebt(d)
+	}
+}
+
+// claimGranted is called when the claim is granted. Its room may not be needed any more.
+func (s *session) claimGranted(e *end, d *direction) {
+	d.claimed = false
+	if s.wantsEnd(e, d) && d.taken+int(d.hold.Bytes())+d.claim.Bytes >= d.end {
+		s.grantDebt(d)
+		return
+	}
+	e.grant(e.room.Disallow(d.claim.Bytes))
+	s.grantEnd(e, d)
+}
+
+// grantDebt raises the limit by the room of the granted claim.
+func (s *session) grantDebt(d *direction) {
+	s.counts.Debts++
+	d.debt += d.claim.Bytes
+	d.awaited = d.waiting
+	d.granted = d.end
+	s.announce(d)
+}
+
+// fitEnd is grantEnd for a session without room for large Blocks.
+func (s *session) fitEnd(e *end, d *direction) bool {
+	if !s.wantsEnd(e, d) || !e.room.Fit(&d.hold, uint64(d.end-d.taken)) {
+		return false
+	}
+	s.raise(d)
+	return true
+}
+
+// withdraw withdraws the claim, if it waits.
+func (s *session) withdraw(e *end, d *direction) {
+	if !d.claimed {
+		return
+	}
+	waited, granted := e.room.Withdraw(&d.claim)
+	if waited { // otherwise its Granted is about to be called
+		d.claimed = false
+	}
+	e.grant(granted)
+}
+
+// settle frees the debt once the window covers the promised cost: the Block was taken, or given up.
+func (s *session) settle(e *end, d *direction) {
+	if !s.broken.DebtKept && d.promised() <= int(d.hold.Bytes()) {
+		s.freeDebt(e, d)
+	}
+}
+
+// freeDebt releases the room of the debt.
+func (s *session) freeDebt(e *end, d *direction) {
+	e.grant(e.room.Disallow(d.debt))
+	e.holding -= d.running
+	d.debt, d.running = 0, 0
+}
+
+// leave ends a Receive before its Block was taken.
+func (s *session) leave(e *end, d *direction) {
+	d.waiting = false
+	s.withdraw(e, d)
+	s.moveDebt(e, d)
+}
+
+// moveDebt moves the debt of a complete Block that no application waits for, so that the large
+// Blocks of other streams need not wait: to spare room, or to the room of running calls. If neither
+// has room, the call ends.
+func (s *session) moveDebt(e *end, d *direction) {
+	switch {
+	case d.waiting, d.end > 0, d.debt == 0, s.broken.DebtStays:
+	case e.room.Fit(&d.hold, d.hold.Bytes()+uint64(d.debt)):
+		s.counts.ToSpare++
+		e.grant(e.room.Disallow(d.debt))
+		d.debt = 0
+	case e.holding+d.debt <= e.plan.Room:
+		s.counts.ToRunning++
+		e.holding += d.debt
+		e.grant(e.room.Disallow(d.debt))
+		d.running, d.debt = d.running+d.debt, 0
+	default:
+		s.counts.Stalled++
+		s.check(d.awaited, "a call stalls though its application has never waited for the Block")
+		s.endStalled(e, d)
+	}
+}
+
+// endStalled ends a call that has no room for a received Block.
+func (s *session) endStalled(e *end, d *direction) {
+	if d.isUp {
+		s.stall(e, d.c)
+		return
+	}
+	if d.c.over[e.index] {
+		s.dropLeft(e, d)
+	} else {
+		s.abort(e, d.c)
+	}
+	s.endCaller(e, d.c)
+}
