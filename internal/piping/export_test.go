@@ -4,7 +4,7 @@ package piping
 type Account struct {
 	Granted, Received, Taken uint64 // of the receiving direction
 	Hold                     uint64 // its window
-	Debt, Reserved           int    // bytes held in the room for large Blocks, and for running calls
+	Debt, Reserved           int    // bytes held for large Blocks, and for running calls
 	Inbox                    uint64 // cost of the Blocks in the inbox
 	Waiting                  bool   // a receiver waits
 	Paused                   bool
