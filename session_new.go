@@ -70,6 +70,9 @@ func (u *lifecycle) Away(cause *Abort) {
 	s.shared.suspended.Add(&s.res.suspended)
 }
 
+// Relieve drops the Blocks of ended streams that the application does not take.
+func (u *lifecycle) Relieve() bool { return u.calls.DropLeft() }
+
 // StillAway updates the bytes that the session holds, which grow as the application sends.
 func (u *lifecycle) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
 

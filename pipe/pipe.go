@@ -76,11 +76,11 @@ func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 }
 
 // AwaitCredit blocks until the window of the pipe has room for a Block, or until ctx ends. It
-// returns the largest payload, in bytes, that can be sent without asking. So a sender can wait
-// before it allocates a Block. AwaitCredit reserves nothing, so a later Send may still block.
+// returns the largest payload, in bytes, that can be sent at once. So a sender can wait before it
+// allocates a Block. AwaitCredit reserves nothing, so a later Send may still block.
 //
-// The errors are those of Send. AwaitCredit does not wait for a peer that grants Block credit only
-// on request: then it may return 0, and Send has to ask.
+// The errors are those of Send. AwaitCredit does not wait for a peer that grants no credit in
+// advance: then it may return 0, and Send waits.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	return p.end().AwaitCredit(ctx)
 }
@@ -93,6 +93,11 @@ func (p *Pipe) CloseSend() error { return p.end().CloseSend() }
 // call has ended without an error. An abort discards the Blocks that wait. The other errors are a
 // *[codec.Abort]: ErrCanceled and ErrExpired from ctx, which end only the wait, or the reason why
 // the call was aborted.
+//
+// Blocks that wait when the call ends without an error stay for Recv, even after Result. They are
+// dropped when the context of Open has ended and Result has returned the result (then Recv returns
+// ErrCanceled), and after ten seconds without a Recv if other messages need their room (then Recv
+// returns ErrStalled).
 func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 	b, err := p.end().Recv(ctx)
 	return Block{b.Payload, b.Skipped, b.Memory}, err
@@ -116,7 +121,8 @@ func (p *Pipe) StartReading() { p.end().StartReading() }
 
 // Result blocks until the call ends, and returns its result, which the caller owns. The error is a
 // *[codec.Abort]: the reason why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
-// end only the wait.
+// end only the wait. Blocks that the application has not received yet remain: see Recv. A program
+// that does not want them calls Abort after Result, or ends the context of Open.
 func (p *Pipe) Result(ctx context.Context) ([]byte, error) { return p.end().Result(ctx) }
 
 // Abort ends the call from this side, even a call that still waits for a worker, and sends err to

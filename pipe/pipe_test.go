@@ -29,6 +29,7 @@ func (silent) Thin(*piping.Outgoing) bool                  { return false }
 func (silent) CloseSend() error                            { return nil }
 func (silent) Close([]byte, *codec.Abort)                  {}
 func (silent) Announce()                                   {}
+func (silent) Outlive(func()) func() bool                  { return nil }
 func (silent) Abandon(int)                                 {}
 func (silent) Watch()                                      {}
 func (silent) Skip(uint64)                                 {}

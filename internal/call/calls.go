@@ -210,7 +210,7 @@ func (x *Calls) Init(c *Config) {
 func (x *Calls) promise(c *Config) {
 	p, a := c.Plan, &c.Agreed
 	x.out.terms.Ledger = dispatchPort{x}
-	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint64(p.Window)
+	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint32(p.Window)
 	x.out.terms.PeerOverhead, x.out.terms.PeerEarly = a.Overhead, a.Early
 	if !c.Windowless {
 		x.out.terms.Room = flow.NewRoom(p)

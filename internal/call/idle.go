@@ -98,3 +98,10 @@ func (t *table) watchOn(more bool) bool {
 	t.watching = (more || t.spare) && !t.ended
 	return t.watching
 }
+
+// DropLeft drops the untaken Blocks of ended streams that hold room in vain. It reports whether
+// there were some.
+func (x *Calls) DropLeft() bool {
+	dropped, _ := x.out.terms.DropLeft()
+	return dropped
+}

@@ -101,7 +101,7 @@ func earlyLimit(t *piping.Terms, initial flow.Hold) uint64 {
 	if t.Room == nil {
 		return piping.Unlimited
 	}
-	return t.Early + initial.Bytes()
+	return uint64(t.Early) + initial.Bytes()
 }
 
 // initialSendLimit returns the initial send limit of this side on a stream with a window announced

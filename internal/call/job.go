@@ -73,7 +73,7 @@ func (j job) Cost() uint64 {
 	t := &j.c.calls().out.terms
 	cost := uint64(j.c.work.Size) + t.Overhead
 	if j.c.work.Windowed {
-		cost += t.Early
+		cost += uint64(t.Early)
 	}
 	if j.c.extras != nil {
 		cost += uint64(j.c.extras.strings) - uint64(j.c.extras.returned)

@@ -2,7 +2,6 @@ package call
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -236,6 +235,13 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 	return int64(cost)
 }
 
+// nestAgain takes the window of a nested stream after a failure, if ended streams have held room in
+// vain.
+func (o *outgoing) nestAgain(h *flow.Hold) bool {
+	dropped, _ := o.terms.DropLeft()
+	return dropped && o.terms.Room.Nest(h)
+}
+
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
@@ -245,7 +251,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes in
 		return h, piping.Unlimited, nil
 	}
 	if o.handledIn(ctx) != nil {
-		if !room.Nest(&h) {
+		if !room.Nest(&h) && !o.nestAgain(&h) {
 			return h, 0, aborts.NeverSent(codec.ErrOverloaded.Withf("the windows of nested streams hold all of their room, %d bytes", room.Plan().NestedOwn))
 		}
 		return h, h.Bytes(), nil
@@ -253,13 +259,13 @@ func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes in
 	turn := make(chan struct{})
 	c := &flow.Waiter{Priority: p, Granted: func(bool) { close(turn) }}
 	if !room.Open(c) {
-		if o.terms.Left.Load() > 0 {
-			runtime.GC() // unreachable streams may hold all of it
-		}
 		if a := o.waitForHold(ctx, c, turn, bytes); a != nil {
 			return h, 0, a
 		}
 	}
 	room.Opened(c, &h)
+	if h.Extra == 0 { // the next stream may get more
+		o.terms.DropLeft()
+	}
 	return h, h.Bytes(), nil
 }

@@ -44,6 +44,9 @@ func (p inboundPort) Skip(stays uint64) { p.c.transport.Skip(stays) }
 // Stop implements piping.Port.
 func (p inboundPort) Stop(arriving bool) { p.c.transport.Stop(arriving) }
 
+// Outlive implements piping.Port: the end of a handler's call leaves it no Blocks.
+func (p inboundPort) Outlive(func()) (stop func() bool) { return nil }
+
 // MaxBlock implements piping.Port.
 func (p inboundPort) MaxBlock() int { return p.c.transport.MaxBlock() }
 

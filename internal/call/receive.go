@@ -89,7 +89,7 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 	} else if err := r.x.Table.check(m.Pipe); err != nil {
 		return err
 	}
-	cost := m.Cost(r.x.out.terms.Overhead, r.x.out.terms.Early)
+	cost := m.Cost(r.x.out.terms.Overhead, uint64(r.x.out.terms.Early))
 	if beyond := r.x.serving.dispatcher.Arrive(cost, m.Meta.Nested); beyond != nil {
 		refused, cost = beyond, 0
 	}

@@ -21,7 +21,13 @@ type outboundStream struct {
 	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as cost
 	cost     int64           // of its Open
 	whole    pipe.Pipe       // target of callTransport.pipe
-	after    func()          // called at the end of the call, perhaps more than once; may be nil
+	open     *openContext    // nil if nothing ends with the call; fixed when the Open departs
+}
+
+// openContext is the context of Open and the state that an outbound stream holds until its end.
+type openContext struct {
+	ctx   context.Context
+	after func() // called at the end of the call, perhaps more than once; nil if there is nothing
 }
 
 // Open is [Session.Open].
@@ -39,9 +45,12 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 	if a != nil {
 		return nil, a
 	}
+	if ctx.Done() != nil || own.window != nil || own.parent != nil {
+		s.open = &openContext{ctx: ctx}
+	}
 	if own.window != nil || own.parent != nil {
 		held := own // separate memory, for few calls only
-		s.after = sync.OnceFunc(func() { x.out.giveBack(&held) })
+		s.open.after = sync.OnceFunc(func() { x.out.giveBack(&held) })
 	}
 	s.watch(ctx, cfg, m.Expires)
 	m.Departer = s
@@ -95,10 +104,13 @@ func (s *outboundStream) watch(ctx context.Context, cfg *Options, expires time.T
 	default:
 		return
 	}
-	if after := s.after; after != nil {
-		s.after = func() { cancel(); after() }
+	if s.open == nil {
+		s.open = &openContext{ctx: context.Background()}
+	}
+	if after := s.open.after; after != nil {
+		s.open.after = func() { cancel(); after() }
 	} else {
-		s.after = cancel
+		s.open.after = cancel
 	}
 	// has no effect after the end of the call
 	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(aborts.OfContext(ctx)) })
@@ -106,9 +118,17 @@ func (s *outboundStream) watch(ctx context.Context, cfg *Options, expires time.T
 
 // release releases the reservation of the call. It is called at its end, perhaps more than once.
 func (s *outboundStream) release() {
-	if s.after != nil {
-		s.after()
+	if s.open != nil && s.open.after != nil {
+		s.open.after()
 	}
+}
+
+// Outlive implements piping.Port.
+func (s *outboundStream) Outlive(f func()) (stop func() bool) {
+	if s.open == nil || s.open.ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(s.open.ctx, f)
 }
 
 // Owns implements piping.Port: the context of Open may end after the call.

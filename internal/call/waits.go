@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
@@ -55,14 +56,22 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 func (o *outgoing) waitForHold(ctx context.Context, c *flow.Waiter, turn chan struct{}, bytes int) (a *codec.Abort) {
 	defer o.waits.begin(&o.common.Clock, waitWindow, bytes)()
 	room := o.terms.Room
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		l := room.Load()
-		a = aborts.NeverSent(WaitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
-	case <-o.session.Context().Done():
-		a = o.ended()
+	_, next := o.terms.DropLeft() // ended streams may hold all of the room
+	again := time.NewTicker(next)
+	defer again.Stop()
+	for a == nil {
+		select {
+		case <-turn:
+			return nil
+		case <-again.C:
+			_, next = o.terms.DropLeft()
+			again.Reset(next)
+		case <-ctx.Done():
+			l := room.Load()
+			a = aborts.NeverSent(WaitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
+		case <-o.session.Context().Done():
+			a = o.ended()
+		}
 	}
 	waited, granted := room.Withdraw(c)
 	flow.Grant(granted)

@@ -49,6 +49,9 @@ type carrierHost interface {
 	// Control sends a Control: see Carrier.Control.
 	Control(m message.Control, when When)
 
+	// relieve drops messages that no application will take: see Session.Relieve.
+	relieve() bool
+
 	// goesOnAfter reports whether the session survives the loss of its Wire with error a.
 	goesOnAfter(a *codec.Abort) bool
 }

@@ -36,6 +36,9 @@ type Comeback struct {
 	Settled func()
 }
 
+// relieve drops messages that no application will take.
+func (c *Carrier) relieve() bool { return c.session.Relieve() }
+
 // goesOnAfter reports whether the session survives the loss of its Wire with error a.
 func (c *Carrier) goesOnAfter(a *codec.Abort) bool {
 	return c.reader.acks != nil && c.ctx.Err() == nil && a.Code == codec.SessionClosed && !a.Remote

@@ -169,6 +169,7 @@ func (s *session) BlockPart(pipe uint64, got int) (granted int, use carrier.Admi
 }
 
 func (s *session) BlockStalls(pipe uint64) bool { return s.blockStalls == nil || s.blockStalls(pipe) }
+func (s *session) Relieve() bool                { return false }
 func (s *session) StillAway()                   {}
 func (s *session) Back()                        { s.tell("back") }
 func (s *session) Finished()                    { s.tell("finished") }

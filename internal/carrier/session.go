@@ -52,6 +52,10 @@ type Session interface {
 	// StillAway is called from time to time while the Carrier waits for another Wire.
 	StillAway()
 
+	// Relieve is called when the application has taken no message for too long. It drops messages
+	// that no application will take, and reports whether there were some.
+	Relieve() bool
+
 	// Back is called by the reader of another Wire, before it reads.
 	Back()
 

@@ -70,6 +70,8 @@ func (w *stallDetector) check(s *stallTimer) {
 	switch {
 	case s.taken != taken || w.live.readHold.paused():
 		s.taken, s.idle = taken, 0
+	case s.idle >= w.Stall && !late && w.host.relieve():
+		s.idle = 0
 	case s.idle >= w.Stall && !late:
 		w.host.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", w.inbound.Held(), w.Stall))
 		return

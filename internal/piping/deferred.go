@@ -6,11 +6,12 @@ import "github.com/asterisque-go/asterisque/internal/flow"
 type deferred struct {
 	claims          []*flow.Waiter // that were granted
 	announce        bool           // there are Controls for the peer
-	messages, bytes int            // taken by the application
+	messages, bytes int            // taken by the application; bytes may be negative
 	reserved        int            // bytes of the Ledger to release
 	abort           bool           // there is no room for a Block that the peer was allowed
 	show            bool           // interceptors are to see the outcome
-	begins, ends    *leftover
+	begins          bool           // the call has ended with untaken Blocks
+	forgets         func() bool    // stops waiting for the end of the context of Open
 }
 
 // grant adds the granted claims of other Ends.
@@ -22,7 +23,7 @@ func (a *deferred) grant(claims []*flow.Waiter) {
 
 // do does everything but the abort. It is called without a lock.
 func (a *deferred) do(t *Terms, port Port) {
-	if a.messages > 0 {
+	if a.messages > 0 || a.bytes != 0 {
 		t.Ledger.Taken(a.messages, a.bytes)
 	}
 	if a.announce {
@@ -30,12 +31,6 @@ func (a *deferred) do(t *Terms, port Port) {
 	}
 	if a.reserved > 0 {
 		t.Ledger.Reserve(-a.reserved)
-	}
-	if a.begins != nil {
-		a.begins.begin()
-	}
-	if a.ends != nil {
-		a.ends.end()
 	}
 	flow.Grant(a.claims)
 }

@@ -108,11 +108,17 @@ func (e *End) Result(ctx context.Context) ([]byte, error) {
 		return nil, codec.AbortOf(ctx.Err())
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.abort != nil {
-		return nil, e.abort
+	e.state |= resultTaken
+	drop := e.state&contextEnded != 0
+	result, abort := e.result, e.abort
+	e.mu.Unlock()
+	if drop {
+		e.dropLeft(errLeftOver)
 	}
-	return e.result, nil
+	if abort != nil {
+		return nil, abort
+	}
+	return result, nil
 }
 
 // Done returns a channel that is closed when the call ends.
@@ -152,8 +158,7 @@ func (e *End) discardLeft() {
 	case e.in.inbox.Len() == 0:
 	case e.state.over():
 		e.in.discard(e.terms, &a)
-		a.messages, a.bytes = 0, 0 // dropLeft accounts for them
-		e.in.dropLeft(&a)
+		e.forgetLeftLocked(&a)
 	case e.state&endedThere != 0:
 		e.in.discard(e.terms, &a)
 		e.in.release(e.state, e.terms, &a)
@@ -200,9 +205,12 @@ func (e *End) Closing(abort *codec.Abort) (settle func()) {
 func (e *End) finish(ev endEvent, result []byte, abort *codec.Abort) bool {
 	var a deferred
 	e.mu.Lock()
-	ok := e.finishLocked(ev, result, abort, &a)
-	e.unlock(a)
-	return ok
+	if !e.finishLocked(ev, result, abort, &a) {
+		e.unlock(a)
+		return false
+	}
+	e.moveDebtAndUnlock(a)
+	return true
 }
 
 // finishLocked is finish with the lock held.
@@ -215,8 +223,11 @@ func (e *End) finishLocked(ev endEvent, result []byte, abort *codec.Abort, a *de
 	if abort != nil || ev == sendClose {
 		e.in.discard(e.terms, a)
 		e.in.release(s, e.terms, a)
+	} else if e.in.inbox.Len() > 0 {
+		e.in.settle(s, e.terms, a)
+		e.keepLeftLocked(a)
 	} else {
-		e.in.leave(s, e.terms, a)
+		e.in.release(s, e.terms, a)
 	}
 	e.in.arrived.end()
 	e.out.end()
@@ -234,8 +245,14 @@ func (e *End) unlock(a deferred) {
 // do does a without a lock.
 func (e *End) do(a *deferred) {
 	a.do(e.terms, e.port)
-	if a.abort {
-		e.Abort(errNoRoom)
+	if a.abort && !e.Abort(errNoRoom) {
+		e.dropLeft(errNoRoom)
+	}
+	if a.begins {
+		e.watchLeft()
+	}
+	if a.forgets != nil {
+		a.forgets()
 	}
 	if a.show {
 		e.show()

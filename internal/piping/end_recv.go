@@ -82,6 +82,9 @@ func (e *End) nothingLocked() error {
 	case e.abort != nil:
 		return e.abort
 	case e.state.over():
+		if x := e.in.extras; x != nil && x.lost != nil {
+			return x.lost
+		}
 		return io.EOF
 	case e.state&stoppedHere != 0:
 		e.in.arrived.set() // wakes further receivers
@@ -102,8 +105,10 @@ func (e *End) popLocked(a *deferred) (b Block, expired bool) {
 	a.messages, a.bytes = 1, b.Held()
 	e.in.took(e.state, e.terms, e.terms.cost(len(b.Payload)), a)
 	switch {
+	case e.state.over() && e.in.inbox.Len() == 0:
+		e.forgetLeftLocked(a)
 	case e.state.over():
-		e.in.tookLeft(a.bytes, a)
+		e.terms.left.Load().took(e.leftLocked())
 	case e.in.inbox.Len() > 0 || e.state&endedThere != 0:
 		e.in.arrived.set() // wakes a further receiver
 	}

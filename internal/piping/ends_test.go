@@ -29,7 +29,6 @@ type side struct {
 	wire      []func() // departed messages, in order
 	announced []*end   // ends with Controls
 	reserved  int      // free bytes in the room for running calls
-	taken     chan int // nil, or receives the number of taken messages
 	messages  int      // received and not yet taken
 	bytes     int
 	overrun   int // Blocks beyond the window
@@ -60,6 +59,15 @@ type end struct {
 	sent  uint32
 	rest  int // unsent bytes of the Block of which a piece has departed
 	skips int // Skips that have departed
+	ctx   context.Context
+}
+
+// openContext returns the context of Open.
+func (e *end) openContext() context.Context {
+	if e.ctx == nil {
+		return background
+	}
+	return e.ctx
 }
 
 // port returns e as its pipe uses it.
@@ -133,7 +141,10 @@ func (e *endPort) Stop(bool)        { (*end)(e).put("stop") }
 func (e *endPort) Abandon(n int)    { (*end)(e).put(abandon{n}) }
 func (e *endPort) Watch()           {}
 func (e *endPort) Skip(n uint64)    { (*end)(e).put(skip{n}) }
-func (e *endPort) MaxBlock() int    { return 1 << 20 }
+func (e *endPort) Outlive(f func()) func() bool {
+	return context.AfterFunc((*end)(e).openContext(), f)
+}
+func (e *endPort) MaxBlock() int { return 1 << 20 }
 
 func (e *endPort) Owns(context.Context) bool   { return false }
 func (e *endPort) Misbehaved(any) *codec.Abort { return codec.ErrPanicked }
@@ -148,9 +159,6 @@ func (e *endPort) Announce() {
 // Taken implements piping.Ledger.
 func (s *side) Taken(messages, bytes int) {
 	s.count(-messages, -bytes)
-	if s.taken != nil && messages > 0 {
-		s.taken <- messages
-	}
 }
 
 // Reserve implements piping.Ledger.

@@ -27,10 +27,17 @@ func (e *End) Account() Account {
 	a.Inbox = a.Received - a.Taken
 	if s := e.in.extras; s != nil {
 		a.Debt, a.Reserved = s.arriving.debt, s.arriving.reserved
-		if s.left != nil {
-			a.Hold += s.left.hold.Bytes()
-			a.Debt += s.left.debt
-		}
 	}
 	return a
+}
+
+// Left returns the number of ended pipes with untaken Blocks.
+func (t *Terms) Left() int {
+	l := t.left.Load()
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list.Len()
 }

@@ -48,6 +48,8 @@ func (p *port) Thin(*piping.Outgoing) bool { return false }
 
 func (p *port) CloseSend() error { return p.note("end") }
 
+func (p *port) Outlive(func()) func() bool { return nil }
+
 func (p *port) MaxBlock() int { return 1 << 20 }
 
 func (p *port) Owns(context.Context) bool { return false }

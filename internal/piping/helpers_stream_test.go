@@ -2,10 +2,8 @@ package piping_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,7 +61,7 @@ func (s *stream) finish() {
 		require.Zero(s.t, e.s.messages)
 		require.Zero(s.t, e.s.bytes)
 		require.Zero(s.t, e.s.overrun)
-		require.Zero(s.t, e.s.terms.Left.Load())
+		require.Zero(s.t, e.s.terms.Left())
 	}
 }
 
@@ -95,19 +93,4 @@ func (d *doing) isDone() bool {
 	default:
 		return false
 	}
-}
-
-// collected returns the value from c after a garbage collection.
-func collected(t *testing.T, c <-chan int) int {
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		runtime.GC()
-		time.Sleep(time.Millisecond) //nolint:forbidigo // the garbage collector
-		select {
-		case n := <-c:
-			return n
-		default:
-		}
-	}
-	t.Fatal("nothing was collected")
-	return 0
 }

@@ -268,21 +268,3 @@ func TestWrap_DuringEnd(t *testing.T) {
 		})
 	}
 }
-
-func TestWrap_Garbage(t *testing.T) {
-	here, _ := newSides(t, plan, 0)
-	taken := make(chan int, 1)
-	here.taken = taken
-	func() {
-		caller, _ := here.open(0)
-		sees := func(b []byte) ([]byte, error) { return b, caller.Err() }
-		caller.end().Wrap(piping.StreamInterceptor{Send: sees, Recv: sees, End: func(r []byte, err error) ([]byte, error) {
-			caller.Priority()
-			return r, err
-		}})
-		require.Equal(t, piping.Accepted, caller.end().BlockArrived(sized(0)))
-		require.True(t, caller.end().CloseArrived(nil, nil))
-		<-caller.Done()
-	}()
-	require.Equal(t, 1, collected(t, taken))
-}

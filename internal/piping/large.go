@@ -50,12 +50,6 @@ func (b *arrivingBlock) reserve(room *flow.Room, a *deferred) {
 	b.reserved, b.debt = b.debt, 0
 }
 
-// leave transfers the debt to l, which contains the Block.
-func (b *arrivingBlock) leave(l *leftover) {
-	l.debt, l.reserved = b.debt, b.reserved
-	b.debt, b.reserved = 0, 0
-}
-
 // arriving returns the Block that arrives in parts, or nil if there is none.
 func (r *receiver) arriving() *arrivingBlock {
 	if r.extras == nil || !r.extras.arriving.underway {
@@ -134,7 +128,7 @@ func (r *receiver) forget(s endState, t *Terms, a *deferred) {
 	}
 	b := &r.extras.arriving
 	b.withdraw(t.Room, a)
-	if b.underway || r.inbox.Len() == 0 || s&(over|stoppedHere) != 0 {
+	if b.underway || r.inbox.Len() == 0 {
 		b.vacate(t.Room, a)
 	}
 	b.underway = false
@@ -163,7 +157,7 @@ func (r *receiver) abandon(s endState, t *Terms, a *deferred) {
 // Block moves to spare room, since it must not block the large Blocks of other pipes. moveDebt
 // returns the bytes for which there is no spare room.
 func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
-	if r.waiting > 0 || r.extras == nil || !r.windowed() || s.over() {
+	if r.waiting > 0 || r.extras == nil || !r.windowed() {
 		return 0
 	}
 	b := &r.extras.arriving
@@ -184,7 +178,7 @@ func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
 func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, a *deferred) (nowhere bool) {
 	b := &r.extras.arriving
 	switch {
-	case r.waiting > 0 || b.debt != unplaced || s.over(): // they need no other room any more
+	case r.waiting > 0 || b.debt != unplaced: // they need no other room any more
 		if reserved {
 			a.reserved = unplaced
 		}

@@ -1,58 +1,162 @@
 package piping
 
 import (
-	"sync/atomic"
+	"container/list"
+	"sync"
+	"time"
 
-	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/codec"
 )
 
-// leftover is the untaken Blocks of a pipe after its call has ended without an error. It holds its
-// room until the Blocks are taken, or until they are unreachable: then the garbage collector calls
-// end.
-type leftover struct {
-	terms           *Terms
-	messages, bytes int
-	hold            flow.Hold
-	debt            int           // bytes in the room for large Blocks
-	reserved        int           // or in the room for running calls
-	done            atomic.Uint32 // number of calls of begin and end
-}
+// LeftIdle is the time without a take after which the untaken Blocks of an ended pipe are dropped
+// if other messages need their room.
+const LeftIdle = 10 * time.Second
 
-// heldLeft is the memory of a leftover itself, with the special part of its receiver, in bytes.
+// heldLeft is the memory of a pipe that has ended with untaken Blocks, in bytes.
 const heldLeft = 256
 
-// begin counts the memory of l itself. end may have been called before.
-func (l *leftover) begin() {
-	l.terms.Ledger.Taken(0, -heldLeft)
-	l.settle()
+var (
+	errLeftIdle = codec.ErrStalled.Withf("Blocks were left after the end of the call, none was taken for %v, and other messages needed the room: receive all Blocks, or end the context of Open, or call Abort", LeftIdle)
+	errLeftOver = codec.ErrCanceled.Withf("the context of Open has ended after the call, and the Blocks that were left are dropped")
+)
+
+// leftPipes are the pipes of a session that have ended without an error, and of which the
+// application has not taken all Blocks. They are in the order of their last takes.
+type leftPipes struct {
+	mu   sync.Mutex
+	list list.List // of *leftPipe
 }
 
-// end releases the room of l.
-func (l *leftover) end() {
-	l.settle()
-	l.terms.Left.Add(-1)
-	if l.messages > 0 {
-		l.terms.Ledger.Taken(l.messages, l.bytes)
+// leftPipe is the state of a pipe in the list.
+type leftPipe struct {
+	end     *End
+	at      *list.Element
+	since   time.Time   // of the last take; guarded by the lock of the list
+	forgets func() bool // stops waiting for the end of the context of Open; may be nil
+}
+
+// add appends p to the list.
+func (l *leftPipes) add(p *leftPipe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.since = time.Now()
+	p.at = l.list.PushBack(p)
+}
+
+// took records a take.
+func (l *leftPipes) took(p *leftPipe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.since = time.Now()
+	l.list.MoveToBack(p.at)
+}
+
+// remove removes p.
+func (l *leftPipes) remove(p *leftPipe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list.Remove(p.at)
+}
+
+// idle returns the pipes without a take for LeftIdle, and the time until another one may be.
+func (l *leftPipes) idle() (all []*End, next time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := l.list.Front(); at != nil; at = at.Next() {
+		p := at.Value.(*leftPipe)
+		if next = LeftIdle - time.Since(p.since); next > 0 {
+			return all, next
+		}
+		all = append(all, p.end)
 	}
-	if l.reserved > 0 {
-		l.terms.Ledger.Reserve(-l.reserved)
+	return all, LeftIdle
+}
+
+// DropLeft drops the untaken Blocks of ended pipes without a take for LeftIdle, and reports whether
+// there were some. next is the time after which there may be more.
+func (t *Terms) DropLeft() (dropped bool, next time.Duration) {
+	l := t.left.Load()
+	if l == nil {
+		return false, LeftIdle
 	}
-	if l.terms.Room != nil {
-		flow.Grant(l.terms.Room.Disallow(l.debt))
-		flow.Grant(l.terms.Room.End(&l.hold))
+	all, next := l.idle()
+	for _, e := range all {
+		e.dropLeft(errLeftIdle)
+	}
+	return len(all) > 0, next
+}
+
+// leftLocked returns the state of e as a pipe with untaken Blocks, or nil.
+func (e *End) leftLocked() *leftPipe {
+	if e.in.extras == nil {
+		return nil
+	}
+	return e.in.extras.left
+}
+
+// keepLeftLocked keeps the untaken Blocks of e, whose call has ended without an error.
+func (e *End) keepLeftLocked(a *deferred) {
+	l := e.terms.left.Load()
+	if l == nil {
+		l = new(leftPipes)
+		if !e.terms.left.CompareAndSwap(nil, l) {
+			l = e.terms.left.Load()
+		}
+	}
+	p := &leftPipe{end: e}
+	e.in.needs().left = p
+	l.add(p)
+	a.bytes -= heldLeft
+	a.begins = true
+}
+
+// forgetLeftLocked removes e, of which no Block is left, from the list.
+func (e *End) forgetLeftLocked(a *deferred) {
+	p := e.leftLocked()
+	if p == nil {
+		return
+	}
+	e.terms.left.Load().remove(p)
+	e.in.extras.left = nil
+	a.bytes += heldLeft
+	a.forgets = p.forgets
+	e.in.release(e.state, e.terms, a)
+}
+
+// dropLeft drops the untaken Blocks of e, if its call has ended. Recv returns reason from then on.
+func (e *End) dropLeft(reason *codec.Abort) {
+	var a deferred
+	e.mu.Lock()
+	if e.leftLocked() != nil {
+		e.in.discard(e.terms, &a)
+		e.in.extras.lost = reason
+		e.forgetLeftLocked(&a)
+	}
+	e.unlock(a)
+}
+
+// watchLeft drops the untaken Blocks of e when the context of Open ends, once the application has
+// the result.
+func (e *End) watchLeft() {
+	forgets := e.port.Outlive(e.contextOver)
+	e.mu.Lock()
+	p := e.leftLocked()
+	if p != nil {
+		p.forgets = forgets
+	}
+	e.mu.Unlock()
+	if p == nil && forgets != nil {
+		forgets()
 	}
 }
 
-// settle is called by begin and by end. The second call reverts the count of begin.
-func (l *leftover) settle() {
-	if l.done.Add(1) == 2 {
-		l.terms.Ledger.Taken(0, heldLeft)
+// contextOver is called when the context of Open has ended after the call.
+func (e *End) contextOver() {
+	e.mu.Lock()
+	e.state |= contextEnded
+	drop := e.state&resultTaken != 0
+	e.mu.Unlock()
+	if drop {
+		e.dropLeft(errLeftOver)
 	}
-}
-
-// took records that a Block was taken, and reports whether it was the last one.
-func (l *leftover) took(bytes int) (last bool) {
-	l.messages--
-	l.bytes -= bytes
-	return l.messages == 0
 }

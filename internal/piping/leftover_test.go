@@ -1,6 +1,7 @@
 package piping_test
 
 import (
+	"context"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 // answered is a call with a handler that has sent Blocks and then its result. The caller has
@@ -25,7 +27,7 @@ func answered(t *testing.T, blocks int) *stream {
 	result, err := s.here.Result(background)
 	require.NoError(t, err)
 	require.Equal(t, "result", string(result))
-	require.EqualValues(t, 1, s.here.s.terms.Left.Load())
+	require.EqualValues(t, 1, s.here.s.terms.Left())
 	require.Equal(t, blocks, s.here.s.messages)
 	require.Equal(t, early, s.here.s.room.Load().Windows)
 	return s
@@ -62,7 +64,7 @@ func TestLeftover_HoldsRoomUntil(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := answered(t, 2)
 				f(s)
-				require.Zero(t, s.here.s.terms.Left.Load())
+				require.Zero(t, s.here.s.terms.Left())
 				require.Zero(t, s.here.s.messages)
 				require.Zero(t, s.here.s.bytes)
 				s.finish()
@@ -71,24 +73,121 @@ func TestLeftover_HoldsRoomUntil(t *testing.T) {
 	}
 }
 
-func TestLeftover_Garbage(t *testing.T) {
-	here, there := newSides(t, plan, 0)
-	taken := make(chan int, 1)
-	here.taken = taken
-	func() {
-		caller, callee := here.open(0)
-		require.True(t, callee.begin())
-		for range 3 {
-			require.Equal(t, piping.Accepted, caller.end().BlockArrived(sized(0)))
-		}
-		require.True(t, caller.end().CloseArrived(nil, nil))
-		callee.Abort(nil)
-		there.announced, there.wire = nil, nil
-	}()
-	require.EqualValues(t, 1, here.terms.Left.Load())
-	require.Equal(t, 3, collected(t, taken))
-	free := func() bool { return here.room.Load() == flow.Load{} && here.terms.Left.Load() == 0 }
-	require.Eventually(t, free, 2*time.Minute, time.Millisecond)
+func TestLeftover_ContextEnds(t *testing.T) {
+	for name, takesFirst := range map[string]bool{"after the result was taken": true, "before the result is taken": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStream(t, plan)
+				ctx, cancel := context.WithCancel(background)
+				s.here.ctx = ctx
+				require.NoError(t, s.there.Send(background, make([]byte, 100)))
+				s.there.end().Close(nil)
+				s.run()
+				if takesFirst {
+					_, err := s.here.Result(background)
+					require.NoError(t, err)
+				}
+				require.Equal(t, 1, s.here.s.terms.Left())
+				cancel()
+				synctest.Wait()
+				if !takesFirst {
+					require.Equal(t, 1, s.here.s.terms.Left(), "the application may still want them")
+					_, err := s.here.Result(background)
+					require.NoError(t, err)
+				}
+				require.Zero(t, s.here.s.terms.Left())
+				_, err := s.here.Recv(background)
+				require.ErrorIs(t, err, codec.ErrCanceled)
+				require.ErrorContains(t, err, "the context of Open has ended")
+				s.finish()
+			})
+		})
+	}
+}
+
+func TestLeftover_ForgetsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStream(t, plan)
+		ctx, cancel := context.WithCancel(background)
+		s.here.ctx = ctx
+		require.NoError(t, s.there.Send(background, make([]byte, 100)))
+		s.there.end().Close(nil)
+		s.run()
+		_, err := s.here.Recv(background)
+		require.NoError(t, err)
+		cancel()
+		_, err = s.here.Recv(background)
+		require.Equal(t, io.EOF, err, "all Blocks were taken before")
+		s.finish()
+	})
+}
+
+func TestLeftover_Idle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := answered(t, 2)
+		fakeclock.Sleep(piping.LeftIdle - time.Second)
+		dropped, next := s.here.s.terms.DropLeft()
+		require.Equal(t, time.Second, next)
+		require.False(t, dropped, "a program may take the result first, and the Blocks then")
+		_, err := s.here.Recv(background)
+		require.NoError(t, err)
+		fakeclock.Sleep(2 * time.Second)
+		dropped, _ = s.here.s.terms.DropLeft()
+		require.False(t, dropped, "one was taken meanwhile")
+		fakeclock.Sleep(piping.LeftIdle)
+		require.Equal(t, 1, s.here.s.terms.Left(), "as long as no other message needs their room")
+		dropped, _ = s.here.s.terms.DropLeft()
+		require.True(t, dropped)
+		require.Zero(t, s.here.s.terms.Left())
+		require.Zero(t, s.here.s.bytes)
+		require.Equal(t, flow.Load{}, s.here.s.room.Load())
+		_, err = s.here.Recv(background)
+		require.ErrorIs(t, err, codec.ErrStalled)
+		require.ErrorContains(t, err, "receive all Blocks")
+		s.finish()
+	})
+}
+
+// A call ends with a large Block whose reader leaves at the same moment.
+func TestLeftover_DebtMoves(t *testing.T) {
+	for name, free := range map[string]int{"to the room for running calls": large, "nowhere": 0} {
+		t.Run(name, func(t *testing.T) {
+			left := 0
+			for range 50 {
+				bubble(t, plan, func(t *testing.T, s *stream) {
+					s.here.s.reserved = free
+					b := s.there.send(large)
+					s.run()
+					r := s.here.recv()
+					synctest.Wait()
+					s.here.StopReading() // until the call ends
+					s.run()
+					<-b.done
+					require.Positive(t, s.here.s.room.Load().Large)
+					s.there.end().Close(nil)
+					for s.there.depart() {
+					}
+					r.cancel()
+					for s.there.s.deliver() {
+					}
+					<-r.done
+					require.Zero(t, s.here.s.room.Load().Large, "so that other pipes may have the room")
+					if r.err != nil {
+						left++
+						b, err := s.here.Recv(background)
+						require.Equal(t, free > 0, err == nil)
+						require.Equal(t, free > 0, len(b.Payload) == large)
+						if free == 0 {
+							require.ErrorIs(t, err, codec.ErrStalled)
+						}
+					}
+					require.Equal(t, free, s.here.s.reserved)
+					s.finish()
+				})
+			}
+			require.Positive(t, left)
+		})
+	}
 }
 
 // The call ends while a Block waits for the session.

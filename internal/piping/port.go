@@ -47,6 +47,10 @@ type Port interface {
 	// arriving in parts, which are not needed any more.
 	Stop(arriving bool)
 
+	// Outlive calls f when the context of Open ends, for a pipe that has ended before. stop stops
+	// waiting for that, and is nil if the context never ends.
+	Outlive(f func()) (stop func() bool)
+
 	// MaxBlock returns the largest payload of a Block, in bytes, that the peer accepts.
 	MaxBlock() int
 

@@ -2,8 +2,8 @@ package piping
 
 import (
 	"math"
-	"runtime"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
@@ -37,8 +37,8 @@ type receiverExtras struct {
 	endSkipped   uint64 // Blocks dropped between the last one and the peer's end-of-stream
 	owed         uint64 // value of owed of the Terms when this receiver last added to it
 
-	left    *leftover // nil unless the call is over
-	garbage runtime.Cleanup
+	left *leftPipe    // nil unless the call has ended with untaken Blocks
+	lost *codec.Abort // the reason why they were dropped; nil: they were not, or by the application
 }
 
 // peerNotice is the state of the information for the peer.
@@ -115,8 +115,9 @@ func (r *receiver) count(t *Terms, received, cost uint64) bool {
 	}
 	// A peer without extra credit would wait now. With it, Credits at half of the window would keep
 	// the window as small as it is.
-	early := after >= t.Early && received < t.Early
-	r.usedUp = r.usedUp || early || r.granted-after < t.Early
+	least := uint64(t.Early)
+	early := after >= least && received < least
+	r.usedUp = r.usedUp || early || r.granted-after < least
 	return true
 }
 

@@ -1,10 +1,6 @@
 package piping
 
-import (
-	"runtime"
-
-	"github.com/asterisque-go/asterisque/internal/flow"
-)
+import "github.com/asterisque-go/asterisque/internal/flow"
 
 // mostOwed is the largest part of a window, in bytes, that is taken before credit is sent. Over a
 // long path the rest of the window is in flight.
@@ -31,7 +27,7 @@ func (r *receiver) tell() (credit bool) {
 // Block after the large ones. It grants at least least, if that is not 0 and fits.
 func (r *receiver) raise(t *Terms, least uint64, a *deferred) {
 	received, total := r.received(t), r.taken+r.hold.Bytes()
-	if rest := max(t.Early, 1) - 1; r.largest > 0 && total > received+rest {
+	if rest := uint64(max(t.Early, 1)) - 1; r.largest > 0 && total > received+rest {
 		if whole := (total - received - rest) / uint64(r.largest); whole > 0 {
 			total = max(received+rest+whole*uint64(r.largest), min(least, total))
 		}
@@ -60,15 +56,12 @@ func (r *receiver) took(s endState, t *Terms, cost uint64, a *deferred) {
 		return
 	}
 	a.grant(t.Room.Took(&r.hold))
-	if s.over() {
-		return // the leftover holds the room
-	}
 	// a complete Block with a debt is the first one in the inbox
 	if r.extras != nil && !r.extras.arriving.underway {
 		r.extras.arriving.vacate(t.Room, a)
 	}
 	drained := r.inbox.Len() == 0
-	if s&endedThere != 0 {
+	if s&(endedThere|over) != 0 {
 		if drained {
 			a.grant(t.Room.Shrink(&r.hold, 0))
 		}
@@ -94,7 +87,7 @@ func (r *receiver) credit(s endState, t *Terms, drained bool, a *deferred) {
 	}
 	needed := r.needed(t)
 	window = r.hold.Bytes()
-	due := r.taken+window >= r.granted+min(window/2, mostOwed) || drained && (left < t.Early || needed > 0)
+	due := r.taken+window >= r.granted+min(window/2, mostOwed) || drained && (left < uint64(t.Early) || needed > 0)
 	if due {
 		if !grows {
 			r.grow(t, min(window, t.largest()), a)
@@ -148,41 +141,4 @@ func (r *receiver) release(s endState, t *Terms, a *deferred) {
 	}
 	r.forget(s, t, a)
 	a.grant(t.Room.End(&r.hold))
-}
-
-// leave keeps the Blocks in the inbox for the application.
-func (r *receiver) leave(s endState, t *Terms, a *deferred) {
-	messages, bytes := r.held()
-	if messages == 0 {
-		r.release(s, t, a)
-		return
-	}
-	l := &leftover{terms: t, messages: messages, bytes: bytes}
-	if r.windowed() {
-		if r.extras != nil && !r.extras.arriving.underway {
-			r.extras.arriving.leave(l)
-		}
-		r.settle(s, t, a)
-		l.hold, r.hold = r.hold, flow.Hold{}
-	}
-	t.Left.Add(1)
-	a.begins = l
-	r.needs().left = l
-	r.extras.garbage = runtime.AddCleanup(r, (*leftover).end, l)
-}
-
-// tookLeft records that a Block of the leftover was taken.
-func (r *receiver) tookLeft(bytes int, a *deferred) {
-	if r.extras.left.took(bytes) {
-		r.dropLeft(a)
-	}
-}
-
-// dropLeft releases the leftover, if there is one.
-func (r *receiver) dropLeft(a *deferred) {
-	if r.extras == nil || r.extras.left == nil {
-		return
-	}
-	r.extras.garbage.Stop()
-	a.ends, r.extras.left = r.extras.left, nil
 }

@@ -18,7 +18,9 @@ const (
 	stoppedThere                      // the peer has
 	// a Close was sent or received; nothing more is sent or accepted
 	over
-	skips // a Skip waits to depart, whatever else happens
+	skips        // a Skip waits to depart, whatever else happens
+	resultTaken  // the application has the result
+	contextEnded // the context of Open has ended after the call
 )
 
 // endEvent is an event of a pipe.

@@ -16,21 +16,22 @@ const Unlimited = math.MaxUint64
 // Terms are the parameters for Blocks that the two sides of a session have agreed on. The pipes of
 // a session share them.
 type Terms struct {
-	Room     *flow.Room // for received Blocks; nil: this side has no windows
-	Overhead uint64     // cost of a received Block besides its payload
-	Early    uint64     // credit that the peer always gets: see [flow.Plan].Window
-	Usual    uint32     // size to which windows grow on any path
-	Most     uint32     // size to which windows grow if the path has the capacity
+	Room     *flow.Room   // for received Blocks; nil: this side has no windows
+	Overhead uint64       // cost of a received Block besides its payload
+	Early    uint32       // credit that the peer always gets: see [flow.Plan].Window
+	Usual    uint32       // size to which windows grow on any path
+	Most     uint32       // size to which windows grow if the path has the capacity
+	Waiting  atomic.Int32 // senders that wait for the peer to take Blocks
 
 	PeerOverhead uint64 // cost of a sent Block besides its payload
 	PeerEarly    uint64 // credit that the peer always grants without being asked
 
 	Ledger Ledger
 
-	Left    atomic.Int32  // ended pipes with Blocks that the application has not taken yet
-	Waiting atomic.Int32  // senders that wait for the peer to take Blocks
-	owed    atomic.Uint64 // cost of the credit granted since the capacity of the path is known
-	Holds   atomic.Uint64 // capacity of the path from the peer, by its announcement; 0: unknown
+	left atomic.Pointer[leftPipes] // nil until there is one
+	// cost of the credit granted since the capacity of the path is known
+	owed  atomic.Uint64
+	Holds atomic.Uint64 // capacity of the path from the peer, by its announcement; 0: unknown
 }
 
 // follows returns the window that the path can use: twice its capacity. The peer announces the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,7 +201,6 @@ func (s *scenarioStage) settle(what string, count func() int64) {
 func (s *scenarioStage) over() {
 	s.Helper()
 	s.wait(func() bool {
-		runtime.GC() // releases unreachable leftovers
 		return idle(s.dialled) && idle(s.accepted)
 	}, func() string { return "all calls have ended, and something is still held" })
 }
