@@ -56,8 +56,8 @@ func (p *Pipe) MaxBlock() int { return p.end().MaxBlock() }
 // soft limit.
 //
 // A nil error means that the Block has been accepted for sending. It does not mean that the peer
-// has received the Block. After an error no part of the Block is sent. The errors are [ErrEnded],
-// [ErrClosed] when the call has ended without an error, and otherwise a *[codec.Abort]:
+// has received the Block. After an error the peer does not receive the Block. The errors are
+// [ErrEnded], [ErrClosed] when the call has ended without an error, and otherwise a *[codec.Abort]:
 //
 //   - ErrTooLarge, after which the pipe remains usable
 //   - ErrStopped when the peer accepts no more Blocks

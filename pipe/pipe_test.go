@@ -30,6 +30,7 @@ func (silent) CloseSend() error                            { return nil }
 func (silent) Close([]byte, *codec.Abort)                  {}
 func (silent) Announce()                                   {}
 func (silent) Outlive(func()) func() bool                  { return nil }
+func (silent) Expire(*piping.Outgoing)                     {}
 func (silent) Abandon(int)                                 {}
 func (silent) Watch()                                      {}
 func (silent) Skip(uint64)                                 {}

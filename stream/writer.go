@@ -213,9 +213,8 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// send sends one Block with as much of b as the window admits without asking. It returns the number
-// of bytes sent. If the window of the peer never admits a byte without asking, send sends all of b
-// and asks for credit.
+// send sends one Block with as much of b as fits into the window. It returns the number of bytes
+// sent. If the peer grants no credit in advance, send sends all of b, and waits.
 func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
 	n, err := w.credit(ctx)
 	if err != nil {

@@ -49,6 +49,7 @@ func (p *port) Stop(bool)                                  {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Outlive(func()) func() bool                 { return nil }
+func (p *port) Expire(*piping.Outgoing)                    {}
 func (p *port) Abandon(int)                                {}
 func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}

@@ -26,6 +26,9 @@ func (p inboundPort) Post(b piping.Outgoing) (limits.State, error) { return p.c.
 // Thin implements piping.Port.
 func (p inboundPort) Thin(b *piping.Outgoing) (dropped bool) { return p.c.transport.Thin(b) }
 
+// Expire implements piping.Port.
+func (p inboundPort) Expire(b *piping.Outgoing) { p.c.transport.Expire(b) }
+
 // CloseSend implements piping.Port.
 func (p inboundPort) CloseSend() error { return p.c.transport.CloseSend() }
 

@@ -34,7 +34,11 @@ func (r receiver) Receive(t message.Type, frame []byte, age time.Duration) error
 		if err != nil {
 			return err
 		}
-		grow(&m.Meta, age)
+		if age > 0 && m.Meta.TTL > 0 && age >= time.Duration(m.Meta.TTL)*time.Millisecond {
+			m.Meta.TTL = hasExpired
+		} else {
+			grow(&m.Meta, age)
+		}
 		return r.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
@@ -302,17 +306,17 @@ func (r receiver) BlockPart(id uint64, got int) (granted int, use carrier.Admiss
 // errStalledBlock is the error of a pipe with a Block that the peer does not continue.
 var errStalledBlock = codec.ErrStalled.Withf("a Block in parts has begun and has credit, and no part of it has come for the timeout of the session")
 
-// BlockStalls implements carrier.Receiver.
-func (r receiver) BlockStalls(id uint64) bool {
+// BlockIdle implements carrier.Receiver.
+func (r receiver) BlockIdle(id uint64, late bool) (credit bool) {
 	p := r.pipe(id)
 	if p == nil {
 		return true
 	}
-	if !p.HasCredit() {
-		return false
+	credit = p.HasCredit()
+	if credit && late {
+		p.Abort(errStalledBlock)
 	}
-	p.Abort(errStalledBlock)
-	return true
+	return credit
 }
 
 // pipe returns the pipe with an id, or nil if it has ended or carries no Blocks here.

@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -78,6 +79,15 @@ func (p *callTransport) Thin(b *piping.Outgoing) (dropped bool) {
 		b.Memory.Release()
 	}
 	return dropped
+}
+
+// Expire implements piping.Port.
+func (p *callTransport) Expire(b *piping.Outgoing) {
+	m := p.message(b, 0, limits.Ready)
+	p.x.Carrier.Expire(&p.flow, &m)
+	if b.Memory != nil {
+		b.Memory.Release()
+	}
 }
 
 // message returns b, for which held bytes are counted, as a message in a state of the session.
@@ -231,11 +241,17 @@ func (p *callTransport) handed(m *outbox.Message, err error) error {
 	return p.x.sendError(err)
 }
 
+// hasExpired is the TTL of a Block that has expired before its last part came.
+const hasExpired = math.MaxUint32
+
 // deadline returns the expiry of a message that has arrived with a TTL of ttl milliseconds. Only
 // durations cross the wire, so that clocks need not agree.
 func deadline(ttl uint32) time.Time {
-	if ttl == 0 {
+	switch ttl {
+	case 0:
 		return time.Time{}
+	case hasExpired:
+		return time.Now()
 	}
 	return time.Now().Add(time.Duration(ttl) * time.Millisecond)
 }

@@ -96,7 +96,7 @@ func (l *liveness) look(now time.Duration, late bool) {
 	arriving := receiving(w)
 	l.part.Tell(arriving + l.held())
 	if !late {
-		l.endIdleBlocks(now)
+		l.endIdleBlocks(now, received, metered)
 	}
 	writing, silence := l.meter.writing.Load(), l.silence()
 	slow := l.stuck(received, metered, now)
@@ -123,7 +123,7 @@ func (l *liveness) look(now time.Duration, late bool) {
 func (l *liveness) beginAgain() {
 	if p := l.parts.Load(); p != nil {
 		p.slow = transferProgress{}
-		p.excuse()
+		p.excuseAll()
 	}
 }
 
@@ -151,16 +151,19 @@ func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *code
 
 // endIdleBlocks ends the pipes of Blocks that have credit, and of which no part has come for the
 // timeout of the session: other large Blocks wait for their room. The time in which this side does
-// not read does not count.
-func (l *liveness) endIdleBlocks(now time.Duration) {
+// not read does not count. Without a count of the Wire the time alone decides.
+func (l *liveness) endIdleBlocks(now time.Duration, received uint64, metered bool) {
 	p := l.parts.Load()
 	switch {
 	case p == nil:
 	case l.meter.held():
-		p.excuse()
+		p.excuseAll()
 	default:
-		for _, pipe := range p.idleBlocks(now, l.grace()) {
-			if !p.receiver.BlockStalls(pipe) {
+		if !metered {
+			received = 0
+		}
+		for pipe, late := range p.idleBlocks(now, l.grace(), received) {
+			if !p.receiver.BlockIdle(pipe, late) {
 				p.excuse(pipe)
 			}
 		}

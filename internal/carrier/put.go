@@ -61,6 +61,9 @@ func (c *Carrier) Room(f *outbox.Flow) (room <-chan struct{}, alone bool) { retu
 // Judge judges a Block that cannot be put now; see [outbox.Outbox.Judge].
 func (c *Carrier) Judge(f *outbox.Flow, m *outbox.Message) (dropped bool) { return c.out.Judge(f, m) }
 
+// Expire drops a Block that was not put; see [outbox.Outbox.Expire].
+func (c *Carrier) Expire(f *outbox.Flow, m *outbox.Message) { c.out.Expire(f, m) }
+
 // Thin judges the Blocks that wait; see [outbox.Outbox.Thin].
 func (c *Carrier) Thin() { c.out.Thin() }
 

@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +41,10 @@ type partialMessage struct {
 	counted int
 
 	// of a Block, for liveness: the value of got, and the time of its last change by the clock of
-	// looks; 0: not looked at
+	// looks, 0 if it was not looked at, and the bytes that the session had received by then
 	seen  int
 	moved time.Duration
+	from  uint64
 }
 
 // count adds u to the sum, or subtracts it.
@@ -117,7 +117,7 @@ func (p *reassembler) enter(u *partialMessage) (others Unfinished, ok bool) {
 func (p *reassembler) ignore(pipe uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if u := p.unfinished[pipe]; u != nil && u.use != Ignored {
+	if u := p.unfinished[pipe]; u != nil && u.Type == message.BlockType && u.use != Ignored {
 		p.sum.count(u, -1)
 		u.use = Ignored
 		u.release()
@@ -145,12 +145,12 @@ func (p *reassembler) hold(u *partialMessage, prio priority.Priority, mem *buffe
 // add adds a part, the first one included. ok is false if the pipe has no unfinished message. A
 // complete message is removed and returned together with its memory.
 func (p *reassembler) add(m *message.Part) (complete *partialMessage, ok bool, err error) {
-	u, got, err := p.check(m)
+	u, got, wanted, err := p.check(m)
 	if u == nil || err != nil {
 		return nil, u != nil, err
 	}
 	most := u.whole
-	if u.Type == message.BlockType && u.use != Ignored {
+	if u.Type == message.BlockType && wanted {
 		granted, use, err := p.receiver.BlockPart(u.Pipe, u.payload(got))
 		switch {
 		case err != nil:
@@ -165,11 +165,11 @@ func (p *reassembler) add(m *message.Part) (complete *partialMessage, ok bool, e
 }
 
 // check returns the message that m continues, and the bytes that have arrived of it with m.
-func (p *reassembler) check(m *message.Part) (u *partialMessage, got int, err error) {
+func (p *reassembler) check(m *message.Part) (u *partialMessage, got int, wanted bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if u = p.unfinished[m.Pipe]; u == nil {
-		return nil, 0, nil
+		return nil, 0, false, nil
 	}
 	got = u.got + len(m.Bytes)
 	switch {
@@ -178,7 +178,7 @@ func (p *reassembler) check(m *message.Part) (u *partialMessage, got int, err er
 	case got < u.whole && len(m.Bytes) < message.LeastPart:
 		err = violation("a part of %d bytes, which is not the last one, of pipe %d", len(m.Bytes), m.Pipe)
 	}
-	return u, got, err
+	return u, got, u.use != Ignored, err
 }
 
 // append appends the bytes of a part to u, which may have been removed meanwhile. The peer may send
@@ -277,30 +277,49 @@ func (p *reassembler) oldest() (number uint64) {
 	return number
 }
 
-// idleBlocks returns the pipes of the Blocks of which no part has come for so long.
-func (p *reassembler) idleBlocks(now, timeout time.Duration) (pipes []uint64) {
+// The turn of a Block in parts must have come when so many bytes have arrived for each unfinished
+// Block since its last part: a low priority gets a small share of them. With fewer than quietBytes
+// nothing else has arrived that could have been before it.
+const (
+	turnBytes  = 4 << 20
+	quietBytes = 16 << 10
+)
+
+// idleBlocks returns the pipes of the Blocks of which no part has come since the last look. The
+// value is true if none has come for the timeout, although its turn must have come. received is the
+// number of bytes that the session has received.
+func (p *reassembler) idleBlocks(now, timeout time.Duration, received uint64) map[uint64]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	turn := turnBytes * uint64(len(p.unfinished))
+	pipes := make(map[uint64]bool)
 	for pipe, u := range p.unfinished {
-		switch {
+		switch since := received - u.from; {
 		case u.Type != message.BlockType || u.use == Ignored:
 		case u.seen != u.got || u.moved == 0:
-			u.seen, u.moved = u.got, now
-		case now-u.moved >= timeout:
-			pipes = append(pipes, pipe)
+			u.seen, u.moved, u.from = u.got, now, received
+		default:
+			pipes[pipe] = now-u.moved >= timeout && (since < quietBytes || since > turn)
 		}
 	}
 	return pipes
 }
 
-// excuse starts the time for the next part of a Block again. Without pipes it does so for all.
-func (p *reassembler) excuse(pipes ...uint64) {
+// excuse starts the time for the next part of a Block again.
+func (p *reassembler) excuse(pipe uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for pipe, u := range p.unfinished {
-		if len(pipes) == 0 || slices.Contains(pipes, pipe) {
-			u.moved = 0
-		}
+	if u := p.unfinished[pipe]; u != nil {
+		u.moved = 0
+	}
+}
+
+// excuseAll is excuse for all Blocks.
+func (p *reassembler) excuseAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range p.unfinished {
+		u.moved = 0
 	}
 }
 

@@ -231,8 +231,8 @@ func TestParts_BlockStalls(t *testing.T) {
 		begin := time.Now()
 		var hasCredit bool
 		var stalled time.Duration
-		r.up.blockStalls = func(pipe uint64) bool {
-			if hasCredit && stalled == 0 {
+		r.up.blockIdle = func(pipe uint64, late bool) bool {
+			if hasCredit && late && stalled == 0 {
 				stalled = time.Since(begin)
 				r.Forget(pipe)
 			}

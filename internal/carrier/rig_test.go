@@ -103,15 +103,15 @@ func types(t *testing.T, frames [][]byte) (all []message.Type) {
 
 // session is a Receiver and Session that records its calls.
 type session struct {
-	mu          sync.Mutex
-	story       []string
-	receive     func(t message.Type, frame []byte) error
-	admit       func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
-	stray       func(pipe uint64) error
-	ended       func(cause *codec.Abort)
-	changed     chan struct{}
-	blockPart   func(pipe uint64, got int) (granted int, use carrier.Admission)
-	blockStalls func(pipe uint64) bool
+	mu        sync.Mutex
+	story     []string
+	receive   func(t message.Type, frame []byte) error
+	admit     func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
+	stray     func(pipe uint64) error
+	ended     func(cause *codec.Abort)
+	changed   chan struct{}
+	blockPart func(pipe uint64, got int) (granted int, use carrier.Admission)
+	blockIdle func(pipe uint64, late bool) bool
 }
 
 func (s *session) LogValue() slog.Value { return slog.StringValue("s") }
@@ -168,11 +168,13 @@ func (s *session) BlockPart(pipe uint64, got int) (granted int, use carrier.Admi
 	return granted, use, nil
 }
 
-func (s *session) BlockStalls(pipe uint64) bool { return s.blockStalls == nil || s.blockStalls(pipe) }
-func (s *session) Relieve() bool                { return false }
-func (s *session) StillAway()                   {}
-func (s *session) Back()                        { s.tell("back") }
-func (s *session) Finished()                    { s.tell("finished") }
+func (s *session) BlockIdle(pipe uint64, late bool) bool {
+	return s.blockIdle == nil || s.blockIdle(pipe, late)
+}
+func (s *session) Relieve() bool { return false }
+func (s *session) StillAway()    {}
+func (s *session) Back()         { s.tell("back") }
+func (s *session) Finished()     { s.tell("finished") }
 
 // rig is a Carrier over a scripted Wire.
 type rig struct {

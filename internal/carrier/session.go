@@ -29,9 +29,10 @@ type Receiver interface {
 	// GivenUp is called when the peer has abandoned a message of which some parts have not arrived.
 	GivenUp(h message.Head)
 
-	// BlockStalls is called from time to time for a Block of which no part has come for the timeout
-	// of the session. It returns false if the peer lacks credit for the rest of the Block.
-	BlockStalls(pipe uint64) bool
+	// BlockIdle is called from time to time for a Block of which no part comes. It returns false
+	// if the peer lacks credit for the rest of the Block. Otherwise it ends the pipe if late is
+	// true.
+	BlockIdle(pipe uint64, late bool) (credit bool)
 
 	// Stray is called for a part without an unfinished message. An error ends the session.
 	Stray(pipe uint64) error

@@ -59,7 +59,8 @@ type Room struct {
 // lines are the waiting requests.
 type lines struct {
 	opening, asking waitList
-	late            *Waiter // for a handler without a window; nil if there is none
+	late            *Waiter   // for a handler without a window; nil if there is none
+	idle            []*Waiter // of holders that take no Block: see Idle
 }
 
 // NewRoom returns a Room that has granted nothing. Rooms may share p, which must not change any

@@ -14,11 +14,15 @@ type fragmenter struct {
 	left   int    // bytes of the frame that have been sent
 	number uint64 // value of fragmented.begun after its begin; 0 while the next piece has not come
 	open   bool   // it is the Open
+	gap    uint64 // dropped Blocks before it, which its receiver learns with its last part
 }
 
 // newFragmenter returns the fragmenter of m, of which nothing has been sent.
 func newFragmenter(m *Message, s frameStamp) *fragmenter {
 	p := &fragmenter{open: m.Type == message.OpenType}
+	if m.Whole > 0 {
+		p.gap = m.Skipped
+	}
 	if m.Abort != nil {
 		p.around = m.appendTo(nil, s)
 		p.at = len(p.around)

@@ -15,6 +15,17 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	return true
 }
 
+// Expire drops a Block that has expired before all of it was put, and reports it.
+func (o *Outbox) Expire(f *Flow, m *Message) {
+	o.mu.Lock()
+	defer o.unlock()
+	if _, ok := f.state.next(putBlock); o.writer.current().closed() || !ok {
+		return
+	}
+	f.droppedAtTail(1)
+	o.reportLocked(m, Expired)
+}
+
 // Thin judges every queued Block that has not been judged yet, as if it were put now under
 // pressure.
 func (o *Outbox) Thin() {

@@ -180,7 +180,12 @@ func (o *Outbox) Unfinished(f *Flow) bool {
 // stopLocked informs the peer that no further part follows of the partly sent message of f. The
 // information goes into the batch at once, because later messages may rely on it.
 func (o *Outbox) stopLocked(f *Flow) {
+	gap := uint64(0)
+	if f.backlog != nil && f.backlog.fragmenter != nil {
+		gap = f.backlog.fragmenter.gap
+	}
 	if o.forgetPartsLocked(f) {
+		f.backlog.headGap += gap
 		o.appendLocked(&message.Part{Pipe: f.id, GivenUp: true})
 	}
 }

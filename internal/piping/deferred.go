@@ -23,14 +23,14 @@ func (a *deferred) grant(claims []*flow.Waiter) {
 
 // do does everything but the abort. It is called without a lock.
 func (a *deferred) do(t *Terms, port Port) {
+	if a.reserved > 0 {
+		t.Ledger.Reserve(-a.reserved)
+	}
 	if a.messages > 0 || a.bytes != 0 {
 		t.Ledger.Taken(a.messages, a.bytes)
 	}
 	if a.announce {
 		port.Announce()
-	}
-	if a.reserved > 0 {
-		t.Ledger.Reserve(-a.reserved)
 	}
 	flow.Grant(a.claims)
 }

@@ -184,6 +184,7 @@ func (e *End) SkipArrived(sent uint64) bool {
 	e.in.taken += sent - received
 	if e.state.wants() {
 		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.used(e.terms)))
+		e.in.refill(e.state, e.terms, &a)
 	}
 	e.unlock(a)
 	return true

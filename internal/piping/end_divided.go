@@ -1,20 +1,43 @@
 package piping
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
 
 // sendDivided sends a Block that does not fit into the window, in pieces as credit comes. After an
-// error no further piece is sent.
+// error no further piece is sent. A Block that expires meanwhile is dropped.
 func (e *End) sendDivided(ctx context.Context, b Outgoing) error {
+	if n, most := len(b.Payload), e.port.MaxBlock(); n > most {
+		return codec.ErrTooLarge.Withf("a Block of %d bytes, and the peer takes %d", n, most)
+	}
+	err := e.sendPieces(ctx, &b)
+	if err == nil || b.Expires.IsZero() || ctx.Err() != nil || time.Now().Before(b.Expires) || e.closed() != nil {
+		return err
+	}
+	e.port.Expire(&b)
+	return nil
+}
+
+// sendPieces sends the pieces of b, until b expires.
+func (e *End) sendPieces(ctx context.Context, b *Outgoing) error {
+	if !b.Expires.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, b.Expires)
+		defer cancel()
+	}
 	whole := len(b.Payload)
 	at, err := 0, e.beginDivided(ctx)
 	if err != nil {
 		return err
 	}
+	defer e.endDivided()
 	for first := true; err == nil && (first || at < whole); first = false {
-		at, err = e.sendPiece(ctx, &b, at)
+		at, err = e.sendPiece(ctx, b, at)
 	}
 	if err == nil {
-		e.endDivided()
 		return nil
 	}
 	e.mu.Lock()
@@ -23,7 +46,6 @@ func (e *End) sendDivided(ctx context.Context, b Outgoing) error {
 	if begun {
 		e.port.Abandon(whole)
 	}
-	e.endDivided()
 	return err
 }
 

@@ -71,6 +71,7 @@ func (e *End) waitLocked(a *deferred) (wait <-chan struct{}, err error) {
 	}
 	wait = e.in.arrived.wait()
 	e.in.waiting++
+	e.in.refill(e.state, e.terms, a)
 	e.in.grantRest(e.state, e.terms, a)
 	return wait, nil
 }
@@ -132,7 +133,16 @@ func (e *End) moveDebtAndUnlock(a deferred) {
 	reserved := e.terms.Ledger.Reserve(unplaced)
 	a = deferred{}
 	e.mu.Lock()
-	a.abort = e.in.placeDebt(e.state, e.terms, unplaced, reserved, &a)
+	a.abort = e.in.placeDebt(e.state, e.terms, unplaced, reserved, e.evicted, &a)
+	e.unlock(a)
+}
+
+// evicted is called when another pipe needs the room of a Block that no receiver takes.
+func (e *End) evicted(bool) {
+	e.mu.Lock()
+	b := &e.in.extras.arriving
+	b.idle = false
+	a := deferred{abort: b.debt > 0 && !b.underway && !e.in.takes(e.state)}
 	e.unlock(a)
 }
 
@@ -191,7 +201,7 @@ func (e *End) setPaused(paused bool) {
 	}
 	var a deferred
 	e.in.grantRest(e.state, e.terms, &a)
-	e.unlock(a)
+	e.moveDebtAndUnlock(a)
 }
 
 // pausedLocked reports whether Blocks are withheld from receivers. After the end of the call they

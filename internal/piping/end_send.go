@@ -168,6 +168,10 @@ func (e *End) late(ctx context.Context, s *signal) error {
 		s.set() // a signal of the same moment is for another sender
 	}
 	a := *codec.AbortOf(ctx.Err())
+	if s == &e.out.queue.credit && e.out.isDivided() {
+		a.Message += ", waiting for another Block of the pipe, which waits for the window: the peer's application has to take more"
+		return &a
+	}
 	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, e.out.sent, e.out.limit)
 	return &a
 }
@@ -202,13 +206,13 @@ func (e *End) landed() {
 	e.mu.Unlock()
 }
 
-// fitsLocked returns nil if a Block of cost n fits into the window, errNoCredit if it does not, and
+// fitsLocked returns nil if a Block of cost n may be sent now, errNoCredit if it has to wait, and
 // the reason if no Block may be sent.
 func (e *End) fitsLocked(n uint64) error {
 	if err := e.closedLocked(); err != nil {
 		return err
 	}
-	if !e.out.fits(n) {
+	if !e.out.fits(n) || e.out.isDivided() {
 		return errNoCredit
 	}
 	return nil

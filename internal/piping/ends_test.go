@@ -136,6 +136,8 @@ func (e *endPort) Thin(b *piping.Outgoing) bool {
 	return e.s.judge != nil && e.s.judge()
 }
 
+func (e *endPort) Expire(*piping.Outgoing) {}
+
 func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
 func (e *endPort) Stop(bool)        { (*end)(e).put("stop") }
 func (e *endPort) Abandon(n int)    { (*end)(e).put(abandon{n}) }

@@ -44,6 +44,8 @@ func (p *port) Post(b piping.Outgoing) (limits.State, error) {
 	return limits.Congested, p.note(string(b.Payload))
 }
 
+func (p *port) Expire(*piping.Outgoing) { p.note("expired") }
+
 func (p *port) Thin(*piping.Outgoing) bool { return false }
 
 func (p *port) CloseSend() error { return p.note("end") }

@@ -11,6 +11,7 @@ type arrivingBlock struct {
 	claim   flow.Waiter // for the debt
 	claimed bool        // the claim waits
 	granted func(bool)  // of the claim; fixed from the first Block on
+	idle    bool        // the room for large Blocks may call End.evicted
 
 	// bytes held for the Block, underway or first in the inbox
 	debt     int // in the room for large Blocks
@@ -78,7 +79,7 @@ func (r *receiver) listens() bool { return r.waiting > 0 && !r.paused }
 // application that does not wait for the Block holds no room for it besides its window.
 func (r *receiver) grantRest(s endState, t *Terms, a *deferred) {
 	end := r.needed(t)
-	if end == 0 || r.inbox.Len() > 0 || !s.wants() {
+	if end == 0 || r.inbox.Len() > 0 || !s.wants() || r.hold.Base == 0 {
 		return
 	}
 	b := r.arriving()
@@ -95,7 +96,9 @@ func (r *receiver) grantRest(s endState, t *Terms, a *deferred) {
 		return // the last: more than there ever will be
 	}
 	b.claim = flow.Waiter{Priority: r.priority, Bytes: int(bytes), Granted: b.granted}
-	if b.claimed = !t.Room.Allow(&b.claim); !b.claimed {
+	if b.claimed = !t.Room.Allow(&b.claim); b.claimed {
+		a.grant(t.Room.Evict())
+	} else {
 		r.grantUpTo(end, a)
 	}
 }
@@ -153,16 +156,18 @@ func (r *receiver) abandon(s endState, t *Terms, a *deferred) {
 	}
 }
 
+// takes reports whether a receiver is about to take the first Block of the inbox.
+func (r *receiver) takes(s endState) bool { return r.waiting > 0 && (!r.paused || s.over()) }
+
 // moveDebt is called when no receiver waits any more for the Block that has a debt. A complete
 // Block moves to spare room, since it must not block the large Blocks of other pipes. moveDebt
 // returns the bytes for which there is no spare room.
 func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
-	if r.waiting > 0 || r.extras == nil || !r.windowed() {
+	if r.extras == nil || !r.windowed() || r.takes(s) {
 		return 0
 	}
 	b := &r.extras.arriving
-	b.withdraw(t.Room, a)
-	switch {
+	switch { // a claim keeps its turn: the receiver may come back
 	case b.debt == 0:
 	case t.Room.Fit(&r.hold, r.hold.Bytes()+uint64(b.debt)):
 		a.grant(t.Room.Disallow(b.debt))
@@ -174,18 +179,20 @@ func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
 }
 
 // placeDebt is called when room for running calls has been reserved for unplaced bytes of a Block,
-// or there was none. It reports whether there is no room for them at all.
-func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, a *deferred) (nowhere bool) {
+// or there was none. Without any other room the Block stays until another one needs its room, and
+// then its pipe ends: placeDebt reports whether one does.
+func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, evicted func(bool), a *deferred) (nowhere bool) {
 	b := &r.extras.arriving
 	switch {
-	case r.waiting > 0 || b.debt != unplaced: // they need no other room any more
+	case r.takes(s) || b.debt != unplaced: // they need no other room any more
 		if reserved {
 			a.reserved = unplaced
 		}
 	case reserved:
 		b.reserve(t.Room, a)
-	default:
-		return true
+	case !b.idle:
+		b.idle = t.Room.Idle(&flow.Waiter{Granted: evicted})
+		return !b.idle
 	}
 	return false
 }

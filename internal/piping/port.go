@@ -20,6 +20,9 @@ type Port interface {
 	// Block was dropped. A Block that passes loses its loss rate.
 	Thin(b *Outgoing) (dropped bool)
 
+	// Expire drops a Block that has expired, of which no further piece is sent.
+	Expire(b *Outgoing)
+
 	// CloseSend sends the end of the direction after all Blocks. It does not block.
 	CloseSend() error
 

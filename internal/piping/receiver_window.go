@@ -99,6 +99,15 @@ func (r *receiver) credit(s endState, t *Terms, drained bool, a *deferred) {
 	}
 }
 
+// refill sends credit if the application waits, and less is left than the peer always gets. A Skip
+// may have left so little.
+func (r *receiver) refill(s endState, t *Terms, a *deferred) {
+	lacks := r.windowed() && r.promised() < uint64(t.Early) && r.arriving() == nil
+	if lacks && s.wants() && r.hold.Base > 0 && r.listens() && r.inbox.Len() == 0 {
+		r.credit(s, t, true, a)
+	}
+}
+
 // use returns the window that the path can use, given the owed cost of this pipe: its part of twice
 // the capacity of the path. The part is in proportion to its part of the cost that was owed since
 // the last call.
