@@ -39,7 +39,9 @@ func (s *session) grantEnd(e *end, d *direction) {
 		return
 	}
 	d.claim = flow.Waiter{Priority: d.c.priority, Bytes: bytes, Granted: func(bool) { s.claimGranted(e, d) }}
-	if d.claimed = !e.room.Allow(&d.claim); !d.claimed {
+	if d.claimed = !e.room.Allow(&d.claim); d.claimed {
+		e.grant(e.room.Evict())
+	} else {
 		s.grantDebt(d)
 	}
 }
@@ -99,16 +101,15 @@ func (s *session) freeDebt(e *end, d *direction) {
 	d.debt, d.running = 0, 0
 }
 
-// leave ends a Receive before its Block was taken.
+// leave ends a Receive before its Block was taken. A claim keeps its turn.
 func (s *session) leave(e *end, d *direction) {
 	d.waiting = false
-	s.withdraw(e, d)
 	s.moveDebt(e, d)
 }
 
 // moveDebt moves the debt of a complete Block that no application waits for, so that the large
 // Blocks of other streams need not wait: to spare room, or to the room of running calls. If neither
-// has room, the call ends.
+// has room, the call ends when another claim has to wait.
 func (s *session) moveDebt(e *end, d *direction) {
 	switch {
 	case d.waiting, d.end > 0, d.debt == 0, s.broken.DebtStays:
@@ -121,11 +122,23 @@ func (s *session) moveDebt(e *end, d *direction) {
 		e.holding += d.debt
 		e.grant(e.room.Disallow(d.debt))
 		d.running, d.debt = d.running+d.debt, 0
+	case d.idle:
+	case !e.room.Idle(&flow.Waiter{Granted: func(bool) { s.evict(e, d) }}):
+		s.evict(e, d)
 	default:
-		s.counts.Stalled++
-		s.check(d.awaited, "a call stalls though its application has never waited for the Block")
-		s.endStalled(e, d)
+		d.idle = true
 	}
+}
+
+// evict is called when another claim waits for the room of a Block that no application takes.
+func (s *session) evict(e *end, d *direction) {
+	d.idle = false
+	if d.waiting || d.end > 0 || d.debt == 0 {
+		return
+	}
+	s.counts.Stalled++
+	s.check(d.awaited, "a call stalls though its application has never waited for the Block")
+	s.endStalled(e, d)
 }
 
 // endStalled ends a call that has no room for a received Block.

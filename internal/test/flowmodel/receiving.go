@@ -37,6 +37,7 @@ type receiving struct {
 	debt    int  // bytes held in the room for large Blocks
 	running int  // or in the room for running calls
 	awaited bool // the application waited for the Block when the claim was granted
+	idle    bool // the room for large Blocks may evict the Block
 }
 
 // inbox is the costs of the Blocks that have not been taken.
