@@ -220,10 +220,11 @@ func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 }
 
 // WithConcurrency bounds the calls of the function that run at once, over all sessions of the
-// service. Further calls wait without a worker: sessions in turn, the calls of one session by
-// priority and arrival. Waiting calls count for the limits of their session and for the peer's
-// budget for calls; the peer can avoid that by [WithMaxOutstanding]. A call nested within another
-// one of the same function does not wait. Less than 1 counts as 1.
+// service. Further calls wait without a worker: peer identities in turn, the sessions of each in
+// turn, the calls of one session by priority and arrival. Waiting calls count for the limits of
+// their session and for the peer's budget for calls; the peer can avoid that by
+// [WithMaxOutstanding]. A call nested within another one of the same function does not wait. Less
+// than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
 	return func(h *functionHandler) { h.Limit = dispatch.NewConcurrencyLimit(max(calls, 1)) }
 }

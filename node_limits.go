@@ -11,11 +11,12 @@ import (
 // repository explains how the limits depend on each other, and the most that a session holds.
 type Limits struct {
 	// Inbound bounds the received messages that the application has not taken, for each session.
-	// The soft limit covers every byte that a peer may send without asking: a quarter for calls
-	// that wait for a worker, a quarter for nested calls, and half for Blocks. Running calls may
-	// hold the same amount once more: their parameters, and answers that wait to be sent. A peer
-	// that keeps to its grants never brings a session to the soft limit. With any other peer the
-	// session stops reading at the soft limit, and ends with ErrHardLimit beyond the hard limit.
+	// The soft limit covers every byte that a peer may send without asking: by default 6 MiB for
+	// calls that wait for a worker, 5 MiB for nested calls, and the rest for Blocks. Running calls
+	// may hold the same amount once more: their parameters, and answers that wait to be sent. A
+	// peer that keeps to its grants never brings a session to the soft limit. With any other peer
+	// the session stops reading at the soft limit, and ends with ErrHardLimit beyond the hard
+	// limit.
 	//
 	// The default soft limit is 32 MiB and 65,536 messages, or eight of the largest messages if
 	// that is more; the default hard limit is four times the soft limit. The bytes of a soft limit
@@ -28,7 +29,7 @@ type Limits struct {
 	// the soft limit senders wait, by priority. Answers of handlers wait too, while their workers
 	// serve other sessions. One message may pass the soft limit as the last one. Beyond the hard
 	// limit, which only Post can reach, the session ends with ErrHardLimit; a message larger than
-	// the hard limit is rejected with ErrTooLarge. The default is that of Inbound.
+	// the hard limit is rejected with ErrTooLarge. The default is the default of Inbound.
 	Outbound limits.Limits
 
 	// MaxMessage is the largest payload, in bytes, that this side accepts in one message:

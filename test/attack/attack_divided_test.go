@@ -84,8 +84,8 @@ func (a *arriving) completes() {
 	}
 }
 
-// hears waits for the session, reads until the Pong of n, and returns the highest limit of each pipe, the Closes, and the
-// number of Credits.
+// hears waits for the session, reads until the Pong of n, and returns the highest limit of each
+// pipe, the Closes, and the number of Credits.
 func (d *dividing) hears(n uint64) (limits map[uint64]uint64, closed map[uint64]message.Close, credits int) {
 	limits, closed = make(map[uint64]uint64), make(map[uint64]message.Close)
 	synctest.Wait() // otherwise the Pong may overtake the Close of a handler
