@@ -53,8 +53,8 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	use(5000, distinct)
 	// memory of other tests may be released meanwhile
 	require.LessOrEqual(t, weightest.HeldSince(before, 512<<10), 512<<10)
-	// goroutines of other tests may end meanwhile
-	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+callers)
+	// idle workers may have ended before, and callers end a little later
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2*callers)
 
 	here.Close() // no call runs afterwards
 	there.Close()
