@@ -32,7 +32,7 @@ func TestIgnore_ResultBehindBlock(t *testing.T) {
 func TestIgnore_WhilePartsArrive(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.blockPart = func(uint64, int) (int, carrier.Admission) {
-		for range 100 { // lets the other goroutine run, and orders nothing
+		for range 100 { // gives the other goroutine a turn, and orders nothing
 			runtime.Gosched()
 		}
 		return math.MaxInt, carrier.Admitted

@@ -114,7 +114,7 @@ func (d *dividing) hears(n uint64) (limits map[uint64]uint64, closed map[uint64]
 // part alone.
 func TestAttackDivided_BeginAndStop(t *testing.T) {
 	const pipes = 1000
-	for name, function := range map[string]uint16{"nobody receives": 60, "all receive": 61} {
+	for name, function := range map[string]uint16{"no handler receives": 60, "all handlers receive": 61} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDividing(t)
@@ -141,14 +141,14 @@ func TestAttackDivided_BeginAndStop(t *testing.T) {
 
 // TestAttackDivided_NullParts begins a large Block and gives it up, again and again.
 func TestAttackDivided_NullParts(t *testing.T) {
-	for name, function := range map[string]uint16{"nobody receives": 60, "one receives": 61} {
+	for name, function := range map[string]uint16{"the handler sleeps": 60, "the handler receives": 61} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDividing(t)
 				const blocks = 300
 				d.Send(&message.Open{Function: function, Meta: message.Meta{Stream: true, Window: 1 << 20}})
 				synctest.Wait()
-				sent, limit, told := uint64(0), d.promises.Window, 0
+				sent, limit, credited := uint64(0), d.promises.Window, 0
 				for i := range uint64(blocks) {
 					d.begins(0, 4<<20)
 					d.Send(&message.Part{GivenUp: true})
@@ -156,11 +156,11 @@ func TestAttackDivided_NullParts(t *testing.T) {
 					sent += 4<<20 + d.promises.Overhead
 					limits, closed, credits := d.hears(i + 1)
 					require.Empty(t, closed)
-					limit, told = max(limit, limits[0]), told+credits
+					limit, credited = max(limit, limits[0]), credited+credits
 					require.Greater(t, limit, sent, "what was given up counts as taken")
 					require.Zero(t, d.node.Stats().Total.Receiving)
 				}
-				require.LessOrEqual(t, told, 2*blocks+2)
+				require.LessOrEqual(t, credited, 2*blocks+2)
 				attack.Bounded(t, "bytes promised after Blocks of 1.2 GiB were given up, "+name, int(limit-sent), 8<<20)
 				st := d.node.Stats().Total
 				require.Zero(t, st.Large.Promised)

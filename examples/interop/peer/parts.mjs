@@ -37,7 +37,7 @@ export class Cut {
       return this.message;
     }
     const here = Math.max(0, head - at); // of the head
-    const end = rest <= most ? frame.length : at + here + most; // what is behind the payload costs nothing
+    const end = rest <= most ? frame.length : at + here + most; // bytes behind the payload cost nothing
     const bytes = frame.subarray(at, Math.min(end, at + MOST_PART));
     if (bytes.length < LEAST_PART && at + bytes.length < frame.length) return undefined;
     this.at += bytes.length;
@@ -61,10 +61,10 @@ export class Parts {
   /** drop lets go of what is unfinished of a pipe, and says whether something was. */
   drop(pipe) { return this.unfinished.delete(pipe); }
 
-  /** ignore lets go of an unfinished Block, whose other parts may come. */
+  /** ignore releases an unfinished Block, of which other parts may come. */
   ignore(pipe) { if (this.hasBlock(pipe)) this.unfinished.get(pipe).kept = null; }
 
-  /** begin checks a first part. admit(head) returns false if nobody wants the message, and null if its pipe is closed. */
+  /** begin checks a first part. admit(head) returns false if the message is not wanted, and null if its pipe is closed. */
   begin({ pipe, bytes, whole }, admit) {
     if (whole > this.most) throw new Malformed(`a message of ${whole} bytes begins, and the largest has ${this.most}`);
     if (this.has(pipe)) throw new Malformed(`a message of pipe ${pipe} begins, and the one before is unfinished`);

@@ -7,7 +7,7 @@ import { LEAST, base, blockCost } from './costs.mjs';
 export class Outgoing {
   constructor(pipe, limit) {
     Object.assign(this, { pipe, limit, sent: 0 });
-    this.end = 0; // what is sent with all of the unfinished Block; 0 if there is none
+    this.end = 0; // the total sent with all of the unfinished Block; 0 if there is none
   }
 
   /**
@@ -41,7 +41,7 @@ export class Incoming {
   constructor(pipe, limit, window = 0) {
     Object.assign(this, { pipe, limit, window, received: 0, taken: 0 });
     this.waits = 0; // how many calls of recv wait for a Block
-    this.block = null; // {cost, end, debt, at} of the unfinished Block: what is received with all of it, the room that it has, and when it has come on
+    this.block = null; // {cost, end, debt, at} of the unfinished Block: its total, its room for large Blocks, the time of its last part
     this.ended = false;
     this.freed = () => {}; // to call once, when the window is free
   }
@@ -71,7 +71,7 @@ export class Incoming {
     return true;
   }
 
-  /** complete returns the room that the Block in parts has which has come, for the one who takes it. */
+  /** complete returns the debt of the complete Block, for its receiver. */
   complete() {
     const { debt } = this.block;
     this.block = null;
@@ -79,7 +79,7 @@ export class Incoming {
     return debt;
   }
 
-  /** drop lets go of the unfinished Block. */
+  /** drop releases the unfinished Block. */
   drop() {
     if (!this.block) return;
     this.pipe.session.count(this.block.end - this.received - this.block.cost);
@@ -131,7 +131,7 @@ export class Incoming {
   /** need is the room that the unfinished Block needs besides the window. */
   need() { return Math.max(0, this.block.cost - this.window); }
 
-  /** grant lets all of the unfinished Block come. */
+  /** grant raises the limit to the end of the unfinished Block. */
   grant(debt) {
     Object.assign(this.block, { debt, at: performance.now() });
     this.raise(Math.max(this.block.end, this.taken + this.window));
