@@ -145,12 +145,5 @@ func (o dispatchPort) MustWaitOutbound() bool {
 // Taken implements piping.Ledger.
 func (o dispatchPort) Taken(messages, bytes int) { o.x.inbound.Remove(messages, bytes) }
 
-// Reserve implements piping.Ledger. Reserved bytes count as those of running calls, and not of
-// inbound messages: otherwise they would stop the reader, though the peer was granted room.
-func (o dispatchPort) Reserve(bytes int) bool {
-	if !o.x.serving.dispatcher.Reserve(bytes) {
-		return false
-	}
-	o.x.inbound.Grow(-bytes)
-	return true
-}
+// Reserve implements piping.Ledger.
+func (o dispatchPort) Reserve(bytes int) bool { return o.x.serving.dispatcher.Reserve(bytes) }

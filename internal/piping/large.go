@@ -48,6 +48,7 @@ func (b *arrivingBlock) vacate(room *flow.Room, a *deferred) {
 // reserve moves the debt into the room for running calls, which has been reserved.
 func (b *arrivingBlock) reserve(room *flow.Room, a *deferred) {
 	a.grant(room.Disallow(b.debt))
+	a.moved += b.debt
 	b.reserved, b.debt = b.debt, 0
 }
 
@@ -186,7 +187,7 @@ func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, 
 	switch {
 	case r.takes(s) || b.debt != unplaced: // they need no other room any more
 		if reserved {
-			a.reserved = unplaced
+			a.unused = unplaced
 		}
 	case reserved:
 		b.reserve(t.Room, a)

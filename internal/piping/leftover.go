@@ -12,9 +12,6 @@ import (
 // if other messages need their room.
 const LeftIdle = 10 * time.Second
 
-// heldLeft is the memory of a pipe that has ended with untaken Blocks, in bytes.
-const heldLeft = 256
-
 var (
 	errLeftIdle = codec.ErrStalled.Withf("Blocks were left after the end of the call, none was taken for %v, and other messages needed the room: receive all Blocks, or end the context of Open, or call Abort", LeftIdle)
 	errLeftOver = codec.ErrCanceled.Withf("the context of Open has ended after the call, and the Blocks that were left are dropped")
@@ -106,7 +103,6 @@ func (e *End) keepLeftLocked(a *deferred) {
 	p := &leftPipe{end: e}
 	e.in.needs().left = p
 	l.add(p)
-	a.bytes -= heldLeft
 	a.begins = true
 }
 
@@ -118,7 +114,6 @@ func (e *End) forgetLeftLocked(a *deferred) {
 	}
 	e.terms.left.Load().remove(p)
 	e.in.extras.left = nil
-	a.bytes += heldLeft
 	a.forgets = p.forgets
 	e.in.release(e.state, e.terms, a)
 }
