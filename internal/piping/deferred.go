@@ -32,7 +32,7 @@ func (a *deferred) do(t *Terms, port Port) {
 	if n := a.moved - a.reserved; n != 0 {
 		t.Ledger.Taken(0, n)
 	}
-	if a.messages > 0 {
+	if a.messages > 0 || a.bytes > 0 {
 		t.Ledger.Taken(a.messages, a.bytes)
 	}
 	if a.announce {
