@@ -27,18 +27,14 @@ func (r receiver) Receive(t message.Type, frame []byte, age time.Duration) error
 		if err != nil {
 			return err
 		}
-		grow(&m.Meta, age)
+		grow(&m.Meta, age, 1)
 		return r.receiveOpen(&m, age > 0)
 	case message.BlockType:
 		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
-		if age > 0 && m.Meta.TTL > 0 && age >= time.Duration(m.Meta.TTL)*time.Millisecond {
-			m.Meta.TTL = hasExpired
-		} else {
-			grow(&m.Meta, age)
-		}
+		grow(&m.Meta, age, hasExpired)
 		return r.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
@@ -378,9 +374,15 @@ func overtakes(what string, pipe uint64) error {
 	return aborts.Violation("%s for pipe %d, of which a message is unfinished", what, pipe)
 }
 
-// grow reduces a TTL by the time since the first part of its message arrived.
-func grow(m *message.Meta, age time.Duration) {
-	if age > 0 && m.TTL > 0 {
-		m.TTL = uint32(max(1, int64(m.TTL)-age.Milliseconds()))
+// grow reduces a TTL by the time since the first part of its message arrived. A TTL that has passed
+// becomes expired.
+func grow(m *message.Meta, age time.Duration, expired uint32) {
+	if age == 0 || m.TTL == 0 {
+		return
+	}
+	if left := int64(m.TTL) - age.Milliseconds(); left > 0 {
+		m.TTL = uint32(left)
+	} else {
+		m.TTL = expired
 	}
 }

@@ -45,14 +45,11 @@ type Message struct {
 
 	// Whole is the size of the Block of which Payload is the piece that begins at Offset; 0:
 	// Payload is the whole Block. A piece that has been put departs, unless its pipe ends first. No
-	// other Block of the pipe may be put between two pieces. A piece has at most MaxPiece bytes,
-	// and at least [message.LeastPart] except at the end. An empty piece abandons the rest of the
-	// Block.
+	// other Block of the pipe may be put between two pieces. A piece fits into a part together with
+	// the rest of its frame, and has at least [message.LeastPart] bytes except at the end. An empty
+	// piece abandons the rest of the Block.
 	Whole, Offset uint32
 }
-
-// MaxPiece is the size of the largest piece of a Block, in bytes. A piece fits into a batch.
-const MaxPiece = 62 << 10
 
 // Size is the memory of a waiting message besides the memory it refers to, in bytes.
 const Size = int(unsafe.Sizeof(Message{})) + 16

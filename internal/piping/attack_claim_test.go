@@ -5,23 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/asterisque-go/asterisque/internal/flow"
 )
-
-// streams returns n streams between the same sides, which share room for one large Block.
-func streams(t *testing.T, n int, plan flow.Plan) (all []*stream) {
-	plan.Workers, plan.Callers, plan.Large = n, n, 2*large+overhead
-	all = append(all, newStream(t, plan))
-	for range n - 1 {
-		s := &stream{t: t}
-		s.here, s.there = all[0].here.s.open(0)
-		require.True(t, s.there.begin())
-		s.run()
-		all = append(all, s)
-	}
-	return all
-}
 
 // runAll sends and delivers all messages of streams between the same sides.
 func runAll(all []*stream) {
@@ -46,7 +30,7 @@ func finishAll(all []*stream) {
 // has begun before the Blocks for two other applications, which receive without a deadline.
 func TestClaim_KeepsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := streams(t, 3, plan)
+		all := streams(t, 3, 2*large+overhead)
 		sent := all[0].here.send(2 * large)
 		all[0].run()
 		next := func(i int) (recv *doing) {

@@ -15,7 +15,8 @@ import (
 // The application pauses a pipe while its Block arrives. Another pipe needs the room of the Block.
 func TestDebt_NextStreamBesidePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := two(t)
+		all := streams(t, 2, large+overhead)
+		first, second := all[0], all[1]
 		first.there.s.reserved = 1 << 20
 		b := first.here.send(large)
 		first.run()

@@ -13,7 +13,7 @@ type deferred struct {
 	moved, reserved int
 	abort           bool        // there is no room for a Block that the peer was allowed
 	show            bool        // interceptors are to see the outcome
-	begins          bool        // the call has ended with untaken Blocks
+	watchLeft       bool        // the call has ended with untaken Blocks
 	forgets         func() bool // stops waiting for the end of the context of Open
 }
 

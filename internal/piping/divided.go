@@ -4,8 +4,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// pieceSize is the size of the largest piece of a Block, in bytes. A piece that waits for the Wire
-// does not fill the limits of the session.
+// pieceSize is the size of the largest piece of a Block, in bytes. A piece fits into a batch of the
+// outbox, and does not fill the limits of the session while it waits for the Wire.
 const pieceSize = 62 << 10
 
 // divided is a Block that does not fit into the window, and is sent in pieces as credit comes. Its

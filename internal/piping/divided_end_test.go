@@ -68,18 +68,11 @@ func TestClaim_WithdrawnAtEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, two, func(t *testing.T, s *stream) {
-				var others flow.Waiter
-				others.Bytes, others.Granted = two.Large, func(bool) {}
-				require.True(t, s.there.s.room.Allow(&others))
-				b := s.here.send(large)
-				s.run()
-				s.there.recv()
-				s.run()
-				require.Equal(t, 1, s.load().Asking)
+				b, free := s.claim()
 				f(s, b)
 				s.run()
 				require.Zero(t, s.load().Asking)
-				flow.Grant(s.there.s.room.Disallow(others.Bytes))
+				free()
 				s.finish()
 			})
 		})
@@ -271,18 +264,6 @@ func TestStop_AfterLastBlock(t *testing.T) {
 	})
 }
 
-// two returns two streams between the same sides, which share room for one large Block.
-func two(t *testing.T) (first, second *stream) {
-	shared := plan
-	shared.Workers, shared.Callers, shared.Large = 2, 2, large+overhead
-	first = newStream(t, shared)
-	second = &stream{t: t}
-	second.here, second.there = first.here.s.open(0)
-	require.True(t, second.there.begin())
-	second.run()
-	return first, second
-}
-
 // A stream holds the room for large Blocks, and releases it. The next stream gets it.
 func TestDebt_NextStream(t *testing.T) {
 	for name, release := range map[string]func(s *stream, b, r *doing){
@@ -300,7 +281,8 @@ func TestDebt_NextStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				first, second := two(t)
+				all := streams(t, 2, large+overhead)
+				first, second := all[0], all[1]
 				first.there.s.reserved = 1 << 20
 				b := first.here.send(large)
 				first.run()

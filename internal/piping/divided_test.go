@@ -312,8 +312,7 @@ func (e *end) drop(i int) {
 	e.end().Dropped(len(b.Payload))
 }
 
-// After a Block was abandoned, more has arrived than is granted, and the window holds what waits in
-// the inbox.
+// An abandoned Block counts beyond the limit. The window still covers the Blocks in the inbox.
 func TestDivided_GivenUpBesideInbox(t *testing.T) {
 	wide := plan
 	wide.Spare, wide.Room = 64<<10, 512<<10

@@ -253,7 +253,7 @@ func (e *End) do(a *deferred) {
 	if a.abort && !e.Abort(errNoRoom) {
 		e.dropLeft(errNoRoom)
 	}
-	if a.begins {
+	if a.watchLeft {
 		e.watchLeft()
 	}
 	if a.forgets != nil {

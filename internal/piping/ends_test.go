@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -293,6 +294,8 @@ func (s *side) count(messages, bytes int) {
 	s.mu.Lock()
 	s.messages += messages
 	s.bytes += bytes
+	assert.GreaterOrEqual(s.t, s.messages, 0, "a counter of a session must not become negative")
+	assert.GreaterOrEqual(s.t, s.bytes, 0, "likewise")
 	s.mu.Unlock()
 }
 

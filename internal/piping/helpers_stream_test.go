@@ -32,6 +32,33 @@ func newStream(t *testing.T, plan flow.Plan) *stream {
 	return s
 }
 
+// streams returns n streams between the same sides, which share so much room for large Blocks.
+func streams(t *testing.T, n, room int) (all []*stream) {
+	shared := plan
+	shared.Workers, shared.Callers, shared.Large = n, n, room
+	all = append(all, newStream(t, shared))
+	for range n - 1 {
+		s := &stream{t: t}
+		s.here, s.there = all[0].here.s.open(0)
+		require.True(t, s.there.begin())
+		s.run()
+		all = append(all, s)
+	}
+	return all
+}
+
+// claim has a large Block wait for the room of another one. free releases that room.
+func (s *stream) claim() (b *doing, free func()) {
+	others := flow.Waiter{Bytes: plan.Large, Granted: func(bool) {}}
+	require.True(s.t, s.there.s.room.Allow(&others))
+	b = s.here.send(large)
+	s.run()
+	s.there.recv()
+	s.run()
+	require.Equal(s.t, 1, s.load().Asking)
+	return b, func() { flow.Grant(s.there.s.room.Disallow(others.Bytes)) }
+}
+
 // run sends and delivers all messages.
 func (s *stream) run() {
 	for more := true; more; {

@@ -119,7 +119,7 @@ func (e *End) keepLeftLocked(a *deferred) {
 	p := &leftPipe{end: e}
 	e.in.needs().left = p
 	l.add(p)
-	a.begins = true
+	a.watchLeft = true
 }
 
 // forgetLeftLocked removes e, of which no Block is left, from the list.

@@ -46,16 +46,9 @@ func TestPause_KeepsDebt(t *testing.T) {
 
 func TestPause_InLine(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
-		var others flow.Waiter
-		others.Bytes, others.Granted = plan.Large, func(bool) {}
-		require.True(t, s.there.s.room.Allow(&others))
-		b := s.here.send(large)
-		s.run()
-		s.there.recv()
-		s.run()
-		require.Equal(t, 1, s.load().Asking)
+		b, free := s.claim()
 		s.there.StopReading()
-		flow.Grant(s.there.s.room.Disallow(others.Bytes))
+		free()
 		s.run()
 		require.Equal(t, flow.Load{Windows: early}, s.load(), "it has passed its turn on")
 		s.there.StartReading()

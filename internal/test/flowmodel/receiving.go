@@ -251,7 +251,7 @@ func (s *session) stop(e *end, d *direction) {
 	s.count(e, message{kind: stopMessage, c: d.c, d: d, held: heldMessage, size: 16})
 }
 
-// discard empties the inbox, and drops what has arrived of the Block under way.
+// discard empties the inbox, and drops the arrived parts of the Block under way.
 func (s *session) discard(e *end, d *direction) {
 	for d.inbox.len() > 0 {
 		cost := d.inbox.pop()
