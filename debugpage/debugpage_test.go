@@ -15,7 +15,6 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
-	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -119,8 +118,8 @@ func TestPage_Server(t *testing.T) {
 	require.Contains(t, said, "NODE server: 1 session, 2 calls run, 1 wait; 2 workers busy (")
 	require.Regexp(t, `7 solo 2 \d\S* \d\S* \d\S* 0s 0s 0s -\n`, said, "two calls have come, one was taken, none has ended")
 	require.Regexp(t, `9 fails 1 .* unauthorized 1\n`, said)
-	require.Contains(t, said, id+" client pipe ready 20 KiB 2 ready 0 0 3 1 2 0 4\n", "the session: what it holds, and its calls")
-	require.Regexp(t, id+` client 4608 \d+ KiB 6149 KiB 0 4101 KiB \d+ KiB 16 MiB 0 4096 KiB 840 0\n`, said, "what it has promised, and that one call waits")
+	require.Contains(t, said, id+" client pipe ready 21 KiB 2 ready 0 0 3 1 2 0 4\n", "the session: what it holds, and its calls")
+	require.Regexp(t, id+` client 4608 \d+ KiB 6149 KiB 0 4101 KiB \d+ KiB 16 MiB 0 4096 KiB 1024 0\n`, said, "what it has promised, and that one call waits")
 	require.Contains(t, said, "no session had to wait for room\n")
 	require.Contains(t, said, "session "+id+" client\n")
 	require.Contains(t, said, "pipe function name call priority bytes Blocks waiting\n"+
@@ -208,7 +207,7 @@ func TestPage_JSON(t *testing.T) {
 	require.Equal(t, server.Sessions()[0].ID().String(), s.ID)
 	require.Equal(t, []any{"client", "pipe", 1, 2, 3, "ready"}, []any{s.Peer, s.Remote, s.Stats.Waiting, s.Stats.Running, s.Stats.Pipes, s.Stats.State})
 	require.Equal(t, []callView{
-		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + piping.Hold + 24}},
+		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + 512}},
 		{ID: 2, Function: 7, Name: "solo", Priority: 3},
 		{ID: 4, Function: 7, Name: "solo", Priority: -2, Queued: true},
 	}, s.Pipes)
@@ -282,7 +281,7 @@ func TestPage_SlowestPipes(t *testing.T) {
 	_, page := get(t, serve(t, Handler(server)), "")
 	require.Equal(t, 100, strings.Count(page, "runs here"))
 	require.Contains(t, page, "… and 30 calls more, left out\n")
-	require.Contains(t, rows(page), "Blocks waiting\n258 8 upload runs here 0 86 1\n0 8 upload", "the one with Blocks comes first, though it is the youngest; then the oldest")
+	require.Contains(t, rows(page), "Blocks waiting\n258 8 upload runs here 0 522 1\n0 8 upload", "the one with Blocks comes first, though it is the youngest; then the oldest")
 }
 
 func TestPage_Bounds(t *testing.T) {

@@ -14,7 +14,8 @@ const (
 	MaxBytes    = min(1<<38-1, math.MaxInt)
 )
 
-// Amount is a number of messages and their bytes, overhead included. In a limit, 0 means no limit.
+// Amount is a number of messages and their bytes: the content, and 512 bytes for each message. In a
+// limit, 0 means no limit.
 type Amount struct {
 	Messages int `json:"messages"`
 	Bytes    int `json:"bytes"`

@@ -214,7 +214,7 @@ func (r *frameReader) note() {
 	if r.empty() {
 		return
 	}
-	if held := int64(r.mem.Held()); held != r.aside.Load() {
+	if held := int64(len(r.mem.B)); held != r.aside.Load() {
 		r.aside.Store(held)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 // NeverSent returns a copy of err as an Abort, marked as the error of a call that never left this
@@ -52,13 +51,10 @@ func Received(a *codec.Abort) *codec.Abort {
 	return &c
 }
 
-// heldAbort is the memory of an Abort besides its texts, as measured by TestHeld_CountedIsHeld.
-const heldAbort = 80
-
-// Held returns the bytes of memory that a holds, 0 for nil.
-func Held(a *codec.Abort) int {
+// Size returns the bytes of the texts of a, 0 for nil.
+func Size(a *codec.Abort) int {
 	if a == nil {
 		return 0
 	}
-	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
+	return len(a.Message) + len(a.Detail)
 }

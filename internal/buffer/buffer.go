@@ -12,9 +12,6 @@ type Buffer struct {
 	B []byte // all of it
 }
 
-// header is the size of a Buffer.
-const header = 24
-
 // Take returns a buffer of at least size bytes with arbitrary content. Up to Most, its size exceeds
 // size, or Least, by at most a 16th.
 func Take(size int) *Buffer {
@@ -39,24 +36,12 @@ func (b *Buffer) Release() {
 	}
 }
 
-// Held returns the memory of b in bytes.
-func (b *Buffer) Held() int {
-	if len(b.B) <= Most {
-		return int(held[class(len(b.B))])
-	}
-	return header + Allocated(len(b.B))
-}
+// overhead is the count of a message besides its content, in bytes: see package flow.
+const overhead = 512
 
-// small is the memory, in bytes, that needs no accounting: that of any message besides its content.
-const small = 512
-
-// tight reports whether memory of the given size is suitable for n bytes that wait in it. It is if
-// it exceeds the cost that may be accounted for n by at most an eighth, or is no larger than a
-// separate allocation for n.
-func tight(size, n int) bool {
-	takes := Allocated(size)
-	return 8*takes <= 9*(n+small) || takes <= Allocated(n)
-}
+// tight reports whether n bytes may wait in memory of the given size: it exceeds the count of a
+// message of n bytes by at most a 16th, as a buffer that Take returns for n does.
+func tight(size, n int) bool { return steps*size <= (steps+1)*(n+overhead) }
 
 // Filled reports whether n bytes fill b so far that b may wait together with them.
 func (b *Buffer) Filled(n int) bool { return tight(len(b.B), n) }
@@ -71,12 +56,3 @@ func Suits(n, size int) bool { return size <= n && n < 2*max(size, Least) }
 // Snug reports whether size bytes are better copied to a buffer than to a separate allocation:
 // there are buffers of about that size.
 func Snug(size int) bool { return size >= Least && size <= Most }
-
-// Copied returns the memory, in bytes, of a copy of n bytes: a buffer if Snug, and a separate
-// allocation otherwise.
-func Copied(n int) int {
-	if Snug(n) {
-		return int(held[class(n)])
-	}
-	return Allocated(n)
-}

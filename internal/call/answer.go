@@ -5,10 +5,9 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/aborts"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/priority"
@@ -24,8 +23,8 @@ type responseWriter interface {
 	// answer has waited, and that the caller may be any goroutine.
 	putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool)
 
-	// body returns the bytes that are held until the answer has left, besides the answer itself.
-	body() int
+	// body returns the count of what is held until the answer has left, besides the answer itself.
+	body() uint32
 
 	// shares reports whether the result is remembered, and so needs no copy until it leaves.
 	shares() bool
@@ -35,7 +34,7 @@ type responseWriter interface {
 // the answer is parked with the session, and no goroutine waits.
 func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte, abort *codec.Abort, by dispatch.AnsweredBy) {
 	abort = x.sent(abort)
-	held := heldClose(to.body(), result, abort)
+	held := heldClose(result, abort) + to.body()
 	switch {
 	case by == dispatch.BeyondGrant:
 		// bounded only by the hard limit, which ends the session of a persistent peer
@@ -60,12 +59,9 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 
 // park queues an answer until it may be sent. The queue holds its result, unless that is shared.
 func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abort *codec.Abort, held uint32, by dispatch.AnsweredBy) {
-	parked := heldParked + to.body()
-	if !to.shares() { // a shared result is counted where it is remembered
-		parked += buffer.Allocated(len(result)) + aborts.Held(abort)
-	}
-	if _, ok := to.(response); ok {
-		parked += heldPlace // in the table until then
+	parked := int(held)
+	if to.shares() { // the result is counted where it is remembered
+		parked = flow.LeastOverhead
 	}
 	x.serving.dispatcher.Park(parked, by)
 	put := func() {
@@ -95,7 +91,7 @@ func (r *rejectedCall) putAnswer(_ []byte, abort *codec.Abort, held uint32, _ bo
 }
 
 // body implements responseWriter.
-func (r *rejectedCall) body() int { return heldRefusal }
+func (r *rejectedCall) body() uint32 { return 0 }
 
 // shares implements responseWriter.
 func (r *rejectedCall) shares() bool { return false }

@@ -2,7 +2,6 @@ package call
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/values"
@@ -188,10 +187,7 @@ func (r arrival) nameKey() error {
 	}
 	t := dispatch.NewTurn(key, job(r))
 	if r.keepsForKey() {
-		t.Value, t.Held = value, uint32(buffer.Allocated(int(k.Params.Size())))
-		if r.c.heldParams() == 0 { // the parameters are a part of r.c
-			t.Held += uint32(r.c.work.DecodedSize.Bytes())
-		}
+		t.Value = value
 		r.c.freeParams()
 	}
 	r.c.makeRare().turn = t

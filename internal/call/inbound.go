@@ -117,7 +117,7 @@ func initialSendLimit(t *piping.Terms, announced uint64) uint64 {
 // that the handler only borrows stay in their memory, if possible, or are copied to a buffer.
 func (c *Inbound) takeParams(params []byte) {
 	if own, mem := c.borrowed(params); mem != nil {
-		c.params, c.makeRare().params, c.makeRare().kept = own, mem, mem.Held()
+		c.params, c.makeRare().params = own, mem
 		return
 	}
 	if len(params) > cap(c.params) {
@@ -180,7 +180,7 @@ func (e *extras) heldMetadata() int {
 	if e == nil {
 		return 0
 	}
-	return buffer.Allocated(len(e.metadata))
+	return len(e.metadata)
 }
 
 // makeRare returns the optional state of c, which it makes if necessary.
@@ -202,7 +202,6 @@ type extras struct {
 	metadata string           // of the call, encoded
 	durable  idempotency.Role // of a call that has a key
 	params   *buffer.Buffer   // memory of the parameters, if the handler only borrows them
-	kept     int              // bytes held by params
 	arrived  time.Duration    // by the node's clock; 0 if this call is not timed
 
 	// These count in the cost of the Open: bytes of the strings of its meta, and bytes of its

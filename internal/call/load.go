@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -45,7 +46,7 @@ func (x *Calls) Load() (l Load) {
 	w := x.serving.dispatcher.Load()
 	l.Waiting, l.Running, l.MostWaiting, l.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
 	l.Served, l.Parked = w.Served, w.Parked
-	l.Holding = w.Held + w.Unparked*(heldPlace+heldUnary) + w.Streams*(heldStream-heldUnary)
+	l.Holding = w.Held + w.Unparked*flow.LeastOverhead
 	l.Opens = ShareLoad{w.Opens.Room(), w.Opens.Promised(), w.Opens.Held()}
 	l.Nested = ShareLoad{w.Most, w.Most, w.Nested}
 	if x.out.terms.Room != nil {

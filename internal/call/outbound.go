@@ -191,7 +191,7 @@ func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
 // call may be reused while the Close waits.
 func (x *Calls) abort(id uint64, p priority.Priority, a *codec.Abort) {
 	a = sentWithin(a, min(x.Carrier.MaxSize(), message.MaxPart))
-	held := heldClose(heldRefusal, nil, a)
+	held := heldClose(nil, a)
 	x.count(held)
 	one := callTransport{x: x, flow: outbox.AcceptedFlow(p, id)}
 	// an error means that the peer is lost

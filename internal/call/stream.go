@@ -150,7 +150,7 @@ func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
 		}
 	}
 	abort = sentWithin(abort, min(s.x.Carrier.MaxSize(), message.MaxPart))
-	held := heldClose(heldStream, result, abort)
+	held := heldClose(result, abort)
 	s.x.count(held)
 	s.putClose(result, abort, held, carrier.Now)
 	s.release()

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -31,11 +32,10 @@ func (p *callTransport) id() uint64 { return p.flow.ID() }
 
 // Send implements piping.Port.
 func (p *callTransport) Send(ctx context.Context, b piping.Outgoing) error {
-	alone, a := p.waitForRoom(ctx)
-	if a != nil {
+	if a := p.waitForRoom(ctx); a != nil {
 		return a
 	}
-	held := heldBlock(len(b.Payload), b.Memory, alone)
+	held := uint32(flow.Held(len(b.Payload)))
 	if a := p.x.out.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
@@ -43,28 +43,26 @@ func (p *callTransport) Send(ctx context.Context, b piping.Outgoing) error {
 	return p.put(&m, carrier.WithNext)
 }
 
-// waitForRoom waits while the queue holds more of the pipe than its share. alone reports that it
-// holds nothing of the pipe.
-func (p *callTransport) waitForRoom(ctx context.Context) (alone bool, a *codec.Abort) {
+// waitForRoom waits while the queue holds more of the pipe than its share.
+func (p *callTransport) waitForRoom(ctx context.Context) *codec.Abort {
 	for {
-		room, alone := p.x.Carrier.Room(&p.flow)
+		room := p.x.Carrier.Room(&p.flow)
 		if room == nil {
-			return alone, nil
+			return nil
 		}
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return false, aborts.NeverSent(WaitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
+			return aborts.NeverSent(WaitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
 		case <-p.x.Carrier.Context().Done():
-			return false, aborts.NeverSent(p.x.Cause())
+			return aborts.NeverSent(p.x.Cause())
 		}
 	}
 }
 
 // Post implements piping.Port.
 func (p *callTransport) Post(b piping.Outgoing) (limits.State, error) {
-	_, alone := p.x.Carrier.Room(&p.flow)
-	held := heldBlock(len(b.Payload), b.Memory, alone)
+	held := uint32(flow.Held(len(b.Payload)))
 	state := p.x.count(held)
 	m := p.message(&b, held, state)
 	// at once, so that the next Post knows whether the transport takes more
@@ -101,8 +99,8 @@ func (p *callTransport) message(b *piping.Outgoing, held uint32, state limits.St
 
 // CloseSend implements piping.Port.
 func (p *callTransport) CloseSend() error {
-	p.x.count(heldMessage)
-	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage}, carrier.Now)
+	p.x.count(heldAlone)
+	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldAlone}, carrier.Now)
 }
 
 // givenUp returns the reason for dropping waiting messages of a call that this side ends with a.
@@ -174,8 +172,8 @@ func (p *callTransport) Controls(put func(message.Control)) {
 
 // Abandon implements piping.Port.
 func (p *callTransport) Abandon(whole int) {
-	m := outbox.Message{Type: message.BlockType, Whole: uint32(whole), Offset: uint32(whole), Held: heldMessage}
-	p.x.count(heldMessage)
+	m := outbox.Message{Type: message.BlockType, Whole: uint32(whole), Offset: uint32(whole), Held: heldAlone}
+	p.x.count(heldAlone)
 	p.put(&m, carrier.Now) // an error means that the direction has ended, or the peer is lost
 }
 
@@ -184,8 +182,8 @@ func (p *callTransport) Watch() { p.x.watchIdle() }
 
 // Skip implements piping.Port.
 func (p *callTransport) Skip(stays uint64) {
-	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: (*piping.End)(p.pipe), Held: heldMessage}
-	p.x.count(heldMessage)
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: (*piping.End)(p.pipe), Held: heldAlone}
+	p.x.count(heldAlone)
 	p.put(&m, carrier.Now) // an error means that the peer is lost
 }
 
@@ -194,9 +192,9 @@ func (p *callTransport) Stop(arriving bool) {
 	if arriving {
 		p.x.Carrier.Ignore(p.id())
 	}
-	p.x.count(heldMessage)
+	p.x.count(heldAlone)
 	// an error means that the peer is lost
-	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage}, carrier.Now)
+	p.put(&outbox.Message{Type: message.ControlType, Held: heldAlone}, carrier.Now)
 }
 
 // MaxBlock implements piping.Port.
@@ -217,7 +215,7 @@ func (p *callTransport) putClose(result []byte, abort *codec.Abort, held uint32,
 	err := p.putLast(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*codec.Abort).Message)
-		held = heldClose(heldStream, nil, a)
+		held = heldClose(nil, a)
 		p.x.count(held)
 		err = p.putLast(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}

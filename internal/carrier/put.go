@@ -56,7 +56,7 @@ func (c *Carrier) Announce(a outbox.Announcer) {
 }
 
 // Room returns a channel that is closed when the pipe of f has room; see [outbox.Outbox.Room].
-func (c *Carrier) Room(f *outbox.Flow) (room <-chan struct{}, alone bool) { return c.out.Room(f) }
+func (c *Carrier) Room(f *outbox.Flow) <-chan struct{} { return c.out.Room(f) }
 
 // Judge judges a Block that cannot be put now; see [outbox.Outbox.Judge].
 func (c *Carrier) Judge(f *outbox.Flow, m *outbox.Message) (dropped bool) { return c.out.Judge(f, m) }

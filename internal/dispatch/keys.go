@@ -26,9 +26,8 @@ type Turn struct {
 
 	state turnState // guarded by the lock of the keys, as before and next
 
-	// owned by the goroutine of the call: the decoded parameters, in place of the encoded ones, and
-	// their bytes; nil if the handler decodes them
-	Held  uint32
+	// owned by the goroutine of the call: the decoded parameters, in place of the encoded ones; nil
+	// if the handler decodes them
 	Value any
 
 	before, next *Turn // before is nil for the first

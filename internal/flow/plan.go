@@ -104,11 +104,11 @@ func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
 
-// MostHeld returns the highest count, in bytes, for a waiting message of the given content. It
-// equals the lowest cost of such a message, so a peer that respects its credit never reaches the
-// soft limit. The memory of a message is mostly smaller. At some sizes it is larger, because an
-// allocator rounds up to whole pages: by up to a fifth, just above 32 KiB.
-func MostHeld(content int) int { return content + LeastOverhead }
+// Held returns the count, in bytes, of a message of the given content while it waits. It equals the
+// lowest cost of such a message, so a peer that respects its credit never reaches the soft limit.
+// The memory of a message differs from it by less than a fifth, except that a small message holds
+// less than its overhead.
+func Held(content int) int { return content + LeastOverhead }
 
 // NestedCalls returns the number of nested calls that may run beside the given number of workers.
 func NestedCalls(workers int) int { return max(leastNested, workersNested*workers) }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/internal/quota"
@@ -151,7 +150,7 @@ func (m *Answer) moveLocked(e event) (ok bool) {
 
 // weightOf returns the bytes of an answer.
 func weightOf(result []byte, a *codec.Abort) int {
-	return buffer.Allocated(len(result)) + aborts.Held(a)
+	return len(result) + aborts.Size(a)
 }
 
 // keepLocked keeps an answer.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -143,13 +143,9 @@ func (o *Answers) shareLocked(w *quota.Owner) *share {
 	return s
 }
 
-// heldRemembered is the memory of a durable call that is remembered, besides its key, as measured
-// by TestHeld_CountedIsHeld.
-const heldRemembered = 184
-
 // addLocked remembers m, with c as its first call, or returns an error if a bound is reached.
 func (o *Answers) addLocked(m *Answer, c Call, now time.Time) *codec.Abort {
-	m.size = heldRemembered + buffer.Allocated(len(m.key))
+	m.size = flow.Held(len(m.key))
 	if refused := o.room.refusal(m.share, m.size, now); refused != nil {
 		return refused
 	}

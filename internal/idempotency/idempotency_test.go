@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/test/statetest"
@@ -228,7 +228,7 @@ func TestAnswers_Orphans(t *testing.T) {
 			return all
 		}
 		require.Equal(t, []bool{true, false, false}, canceled(), "the oldest beyond two of one owner")
-		require.Equal(t, 200, r.a.Tally.Held()-3*(heldRemembered+buffer.Allocated(len("subject a\x001"))), "no session counts them")
+		require.Equal(t, 200, r.a.Tally.Held()-3*(flow.Held(len("subject a\x001"))), "no session counts them")
 		fakeclock.Sleep(time.Minute + time.Millisecond)
 		require.Equal(t, []bool{true, true, true}, canceled())
 	})

@@ -123,14 +123,14 @@ func (f *Flow) allDequeued() {
 }
 
 // room returns a channel that is closed when f has room in the queue again, or nil if there is
-// room. alone reports that no message of f waits.
-func (f *Flow) room() (room <-chan struct{}, alone bool) {
+// room.
+func (f *Flow) room() <-chan struct{} {
 	b := f.backlog
 	if b == nil || b.bytes < backlogHigh {
-		return nil, f.queue.Len() == 0
+		return nil
 	}
 	if b.room == nil {
 		b.room = make(chan struct{})
 	}
-	return b.room, false
+	return b.room
 }

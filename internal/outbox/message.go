@@ -3,7 +3,6 @@ package outbox
 import (
 	"bytes"
 	"time"
-	"unsafe"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -50,9 +49,6 @@ type Message struct {
 	// piece abandons the rest of the Block.
 	Whole, Offset uint32
 }
-
-// Size is the memory of a waiting message besides the memory it refers to, in bytes.
-const Size = int(unsafe.Sizeof(Message{})) + 16
 
 // Control is a kind of Control that belongs to a pipe and keeps its place in the order.
 type Control uint8

@@ -224,7 +224,7 @@ func TestRoom_NotClosedByClose(t *testing.T) {
 	for range 2 {
 		b.block(f, make([]byte, 32<<10))
 	}
-	room, _ := b.Room(f)
+	room := b.Room(f)
 	flushed := b.Flush()
 	b.Close(nil)
 	b.drainQuietly()

@@ -88,9 +88,8 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 }
 
 // Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
-// it has room now. After a Close of the Outbox the channel may never be closed. alone reports that
-// no message of the pipe waits.
-func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
+// it has room now. After a Close of the Outbox the channel may never be closed.
+func (o *Outbox) Room(f *Flow) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return f.room()

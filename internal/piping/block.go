@@ -2,7 +2,6 @@ package piping
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/flow"
@@ -23,18 +22,8 @@ func (b Block) Release() {
 	}
 }
 
-// Hold is the memory, in bytes, of a Block that waits in a pipe, besides its payload.
-const Hold = int(unsafe.Sizeof(Block{})) + 6
-
-// Held returns the bytes for which b counts while it waits in a pipe: those of its memory, within
-// [flow.MostHeld].
-func (b *Block) Held() int {
-	held := Hold + cap(b.Payload)
-	if b.Memory != nil {
-		held = Hold + b.Memory.Held()
-	}
-	return min(held, flow.MostHeld(len(b.Payload)))
-}
+// Held returns the count of b while it waits in a pipe.
+func (b *Block) Held() int { return flow.Held(len(b.Payload)) }
 
 // NewBlock returns a received Block. skipped is the number of dropped Blocks before it. The payload
 // is in mem, which is released with the Block, or is copied if mem is nil. The Block expires at

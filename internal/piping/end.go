@@ -203,13 +203,9 @@ func (e *End) Closing(abort *codec.Abort) (settle func()) {
 // call was aborted or ended here. Otherwise they stay until the application has taken them or
 // cannot take them any more, since the application may want only the result.
 func (e *End) finish(ev endEvent, result []byte, abort *codec.Abort) bool {
-	counted := ev == recvClose && abort == nil && e.countLeft()
 	var a deferred
 	e.mu.Lock()
 	ok := e.finishLocked(ev, result, abort, &a)
-	if counted && !(ok && e.leftLocked() != nil) {
-		a.bytes += heldLeft
-	}
 	if ok {
 		e.moveDebtAndUnlock(a)
 	} else {

@@ -12,9 +12,6 @@ import (
 // if other messages need their room.
 const LeftIdle = 10 * time.Second
 
-// heldLeft is the memory of a pipe that has ended with untaken Blocks, in bytes.
-const heldLeft = 256
-
 var (
 	errLeftIdle = codec.ErrStalled.Withf("Blocks were left after the end of the call, none was taken for %v, and other messages needed the room: receive all Blocks, or end the context of Open, or call Abort", LeftIdle)
 	errLeftOver = codec.ErrCanceled.Withf("the context of Open has ended after the call, and the Blocks that were left are dropped")
@@ -94,19 +91,6 @@ func (e *End) leftLocked() *leftPipe {
 	return e.in.extras.left
 }
 
-// countLeft counts the memory of e before its call ends with untaken Blocks: as soon as it has
-// ended, a receiver may take them and end the count. It reports whether there are such Blocks.
-func (e *End) countLeft() bool {
-	e.mu.Lock()
-	n := e.in.inbox.Len()
-	e.mu.Unlock()
-	if n == 0 {
-		return false
-	}
-	e.terms.Ledger.Taken(0, -heldLeft)
-	return true
-}
-
 // keepLeftLocked keeps the untaken Blocks of e, whose call has ended without an error.
 func (e *End) keepLeftLocked(a *deferred) {
 	l := e.terms.left.Load()
@@ -130,7 +114,6 @@ func (e *End) forgetLeftLocked(a *deferred) {
 	}
 	e.terms.left.Load().remove(p)
 	e.in.extras.left = nil
-	a.bytes += heldLeft
 	a.forgets = p.forgets
 	e.in.release(e.state, e.terms, a)
 }

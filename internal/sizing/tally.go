@@ -4,9 +4,8 @@ package sizing
 
 import (
 	"math"
+	"math/bits"
 	"unicode/utf8"
-
-	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 // most exceeds everything that can be allocated. Sums stop there and do not overflow.
@@ -63,22 +62,17 @@ func (t *Tally) Leave(depth int) {
 	}
 }
 
-// Objects with pointers have a header, unless they are small or take whole pages.
-const (
-	header     = 8
-	headerFrom = 512
-	pagesFrom  = 32<<10 - header
-)
-
-// Alloc returns the size of an allocation for n bytes, which may contain pointers.
+// Alloc returns about the size of an allocation for n bytes: allocators have sizes in steps of an
+// eighth, and of 8 KiB for large objects.
 func Alloc(n int) int {
-	switch {
-	case n > most/2:
+	if n > most/2 {
 		return most
-	case n > headerFrom && n <= pagesFrom:
-		n += header
 	}
-	return buffer.Allocated(n)
+	step := 1 << min(max(bits.Len(uint(max(n, 1)-1))-4, 4), 13)
+	if n <= 8 {
+		step = 8
+	}
+	return (n + step - 1) &^ (step - 1)
 }
 
 // Times returns n times size.

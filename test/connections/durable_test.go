@@ -217,7 +217,7 @@ func TestDurable_FailureIsAnswer(t *testing.T) {
 }
 
 // rememberedCall is the cost of a remembered call with an answer of one byte.
-const rememberedCall = 208
+const rememberedCall = 560
 
 // TestDurable_MemoryFull checks that durable calls are rejected before they run if the memory for
 // answers is full.

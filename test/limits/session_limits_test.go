@@ -248,7 +248,7 @@ func TestHardLimit_Inbound(t *testing.T) {
 	for range 11 {
 		p.Send(&message.Block{Payload: []byte("x")})
 	}
-	p.WantSessionClose(codec.HardLimit, "inbound: 11 messages, 858 bytes wait, and the limit is 10 messages")
+	p.WantSessionClose(codec.HardLimit, "inbound: 11 messages, 5643 bytes wait, and the limit is 10 messages")
 	<-s.Done()
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 }
@@ -266,7 +266,7 @@ func TestStalled_Closed(t *testing.T) {
 		for range 10 {
 			p.Send(&message.Block{Payload: []byte("x")})
 		}
-		p.WantSessionClose(codec.Stalled, "10 messages, 780 bytes wait, and the application has taken none for 1m0s")
+		p.WantSessionClose(codec.Stalled, "10 messages, 5130 bytes wait, and the application has taken none for 1m0s")
 		require.Equal(t, time.Minute, time.Since(begin))
 		<-s.Done()
 		require.ErrorIs(t, s.Err(), asterisque.ErrStalled)

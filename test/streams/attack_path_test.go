@@ -72,7 +72,7 @@ func TestAttackPath_SlowLink(t *testing.T) {
 		f.worst(2 * time.Minute)
 		f.count()
 		const measured = 10 * time.Minute
-		require.Less(t, f.worst(measured), 2*trip)
+		require.Less(t, f.worst(measured), 2*trip+trip/40, "with one small frame before it")
 		require.Greater(t, float64(f.count())/measured.Seconds(), 0.75*8000)
 	})
 }

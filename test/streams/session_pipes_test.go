@@ -45,7 +45,7 @@ func TestPipes_BothSides(t *testing.T) {
 	require.NoError(t, err)
 	<-began
 	require.NoError(t, p.Send(testkit.Background, make([]byte, 1000)))
-	stream := asterisque.PipeInfo{Pipe: 4, Function: 21, Name: "take", Waiting: limits.Amount{Messages: 1, Bytes: 1000 + 70 + 24}}
+	stream := asterisque.PipeInfo{Pipe: 4, Function: 21, Name: "take", Waiting: limits.Amount{Messages: 1, Bytes: 1000 + 512}}
 	require.Eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok }, testkit.Patience, time.Millisecond, "the Block has arrived")
 
 	require.Equal(t, []asterisque.PipeInfo{running, queued, stream}, there.Pipes())

@@ -157,7 +157,7 @@ func (in *messageReader) room() []byte {
 func (in *messageReader) note() {
 	held := 0
 	if in.end > 0 {
-		held = in.mem.Held()
+		held = len(in.mem.B)
 	}
 	in.aside.Store(int64(held))
 }

@@ -79,12 +79,7 @@ func (s *session) grantOpens(e *end) {
 	}
 }
 
-func heldOpen(c *call) int {
-	if c.stream {
-		return heldStream + c.params
-	}
-	return heldUnary + c.params
-}
+func heldOpen(c *call) int { return flow.Held(c.params) }
 
 // queue queues a call for a worker, or lends a worker to it.
 func (s *session) queue(e *end, c *call) {

@@ -6,12 +6,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Memory of a waiting message besides its content.
-const (
-	heldMessage = 160
-	heldUnary   = 272
-	heldStream  = 448
-)
+// heldMessage is the count of a waiting message besides its content.
+const heldMessage = flow.LeastOverhead
 
 // outbound counts the messages that wait to be written, and queues those that wait to be counted.
 type outbound struct {

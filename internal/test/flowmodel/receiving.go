@@ -2,7 +2,6 @@ package flowmodel
 
 import (
 	"github.com/asterisque-go/asterisque/internal/flow"
-	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
 // receiving is the state of the receiver of a direction: the application, and its side of the
@@ -52,7 +51,7 @@ func (b *inbox) pop() (cost int) {
 	return cost
 }
 
-func heldBlock(cost int, e *end) int { return cost - e.plan.Overhead + piping.Hold }
+func heldBlock(cost int, e *end) int { return flow.Held(cost - e.plan.Overhead) }
 
 // recvOver reports whether the application takes nothing more.
 func (d *direction) recvOver() bool { return d.done || d.c.over[d.to()] && d.inbox.len() == 0 }
