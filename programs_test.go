@@ -365,7 +365,7 @@ func (p *program) check() {
 	}
 	for i, s := range p.sessions {
 		st := s.Stats()
-		for name, share := range map[string]asterisque.Share{"Opens": st.Opens, "nested": st.Nested, "Blocks": st.Blocks, "large Blocks": st.Large} {
+		for name, share := range map[string]asterisque.Share{"Opens": st.Classes.Calls, "nested": st.Classes.Nested, "streams": st.Classes.Windows(), "large Blocks": st.Classes.Large} {
 			if share.Promised > share.Room || share.Held > share.Promised {
 				p.fail("side %d: %d bytes are promised to %s and %d held, of %d", i, share.Promised, name, share.Held, share.Room)
 			}

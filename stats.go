@@ -46,38 +46,73 @@ type Stats struct {
 	// see wire.Meter
 	Receiving int `json:"receiving"`
 
-	// grants to the peer for calls that wait for a worker, in bytes of cost
-	Opens  Share `json:"opens"`
-	Nested Share `json:"nested"` // for nested calls
-	// for the Blocks of streams, but for the extra credit that no stream has taken; Held is the
-	// total of the windows
-	Blocks Share `json:"blocks"`
-	Large  Share `json:"large"` // for Blocks that are larger than their windows
+	// the inbound budget by its classes: see docs/limits.md
+	Classes Classes `json:"classes"`
 
 	// streams of this side that waited for budget here for a window
 	WaitWindow Wait `json:"wait_window"`
 	WaitOpens  Wait `json:"wait_opens"` // calls of this side that waited for budget of the peer
 	// messages that waited at the outbound soft limit, without answers
 	WaitOutbound Wait `json:"wait_outbound"`
-	// pipes with an application that waits for a large Block, which waits for budget
-	Asking int `json:"asking"`
 
 	// estimate of the path to the peer; zero in sums of several sessions
 	Path Path `json:"path"`
 }
 
-// Share is one part of the inbound budget of a session: see docs/limits.md.
+// Classes is the inbound budget of a session, in bytes of cost: what the peer may send without
+// asking, and what it has sent. No class takes the room of another one, but Made and Large take
+// elastic room, too.
+type Classes struct {
+	Calls   Share `json:"calls"`   // calls that wait for a worker
+	Nested  Share `json:"nested"`  // nested calls of the peer, and own windows within calls
+	Served  Share `json:"served"`  // guaranteed windows of running handlers
+	Made    Share `json:"made"`    // guaranteed windows of streams that this side has opened
+	Large   Share `json:"large"`   // rest of a Block that is larger than its window
+	Elastic Share `json:"elastic"` // growth of windows, extra credit, and what does not fit above
+}
+
+// Windows returns the sum of the classes that are windows of streams: Served, Made and Elastic.
+// Held leaves out the extra credit that no stream has taken.
+func (c Classes) Windows() (sum Share) {
+	for _, s := range [...]Share{c.Served, c.Made, c.Elastic} {
+		sum.add(s)
+	}
+	return sum
+}
+
+// LogValue implements slog.LogValuer.
+func (c Classes) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Any("calls", c.Calls), slog.Any("nested", c.Nested), slog.Any("served", c.Served),
+		slog.Any("made", c.Made), slog.Any("large", c.Large), slog.Any("elastic", c.Elastic),
+	)
+}
+
+// add adds the classes of another session.
+func (c *Classes) add(o *Classes) {
+	c.Calls.add(o.Calls)
+	c.Nested.add(o.Nested)
+	c.Served.add(o.Served)
+	c.Made.add(o.Made)
+	c.Large.add(o.Large)
+	c.Elastic.add(o.Elastic)
+}
+
+// Share is one class of the inbound budget of a session.
 type Share struct {
-	Room int `json:"room"` // the whole part, in bytes of cost; 0: no bound
+	Room int `json:"room"` // minimum, in bytes of cost; 0: no bound
 	// bytes that the peer may send without asking, and those that it has sent and that are still
-	// held
+	// held. Promised can exceed Room only after SetLimits
 	Promised int `json:"promised"`
-	Held     int `json:"held"` // bytes that have arrived, of Promised
+	Held     int `json:"held"` // of Promised, without credit that no stream or call has taken
+	// calls that wait for a worker; of Made streams that wait for a window; of Large pipes with an
+	// application that waits for a large Block
+	Waiting int `json:"waiting"`
 }
 
 // String returns s for logs.
 func (s Share) String() string {
-	return fmt.Sprintf("%d bytes held, %d promised, of %d", s.Held, s.Promised, s.Room)
+	return fmt.Sprintf("%d bytes held, %d promised, of %d, %d wait", s.Held, s.Promised, s.Room, s.Waiting)
 }
 
 // Stats returns the current statistics of the session. The numbers are read one after the other,
@@ -99,9 +134,9 @@ func (st *Stats) load(s *Session) {
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = l.Waiting, l.Running, l.MostWaiting, l.MostRunning
 	st.Inbound, st.MostInbound, st.InboundState = l.Inbound.Held, l.Inbound.Most, l.Inbound.State
 	st.Outbound, st.MostOutbound, st.OutboundState = l.Outbound.Held, l.Outbound.Most, l.Outbound.State
-	st.Opens, st.Nested, st.Blocks, st.Large = Share(l.Opens), Share(l.Nested), Share(l.Blocks), Share(l.Large)
+	c := &l.Classes
+	st.Classes = Classes{Share(c.Calls), Share(c.Nested), Share(c.Served), Share(c.Made), Share(c.Large), Share(c.Elastic)}
 	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(l.WaitWindow), Wait(l.WaitOpens), Wait(l.WaitLimit)
-	st.Asking = l.Asking
 	st.Stops, st.Stopped = s.calls.Carrier.Stops()
 	st.Path = pathOf(s)
 }
@@ -114,9 +149,9 @@ func (st Stats) LogValue() slog.Value {
 		slog.Any("outbound", st.Outbound), slog.Any("outbound_state", st.OutboundState),
 		slog.Uint64("stops", st.Stops), slog.Duration("stopped", st.Stopped),
 		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding), slog.Int("receiving", st.Receiving),
-		slog.Any("opens", st.Opens), slog.Any("nested", st.Nested), slog.Any("blocks", st.Blocks), slog.Any("large", st.Large),
+		slog.Any("classes", st.Classes),
 		slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
-		slog.Int("asking", st.Asking), slog.Any("path", st.Path),
+		slog.Any("path", st.Path),
 	)
 }
 
@@ -148,20 +183,17 @@ func (st *Stats) add(o *Stats) {
 	st.Parked += o.Parked
 	st.Holding += o.Holding
 	st.Receiving += o.Receiving
-	st.Opens.add(o.Opens)
-	st.Nested.add(o.Nested)
-	st.Blocks.add(o.Blocks)
-	st.Large.add(o.Large)
+	st.Classes.add(&o.Classes)
 	st.WaitWindow.add(o.WaitWindow)
 	st.WaitOpens.add(o.WaitOpens)
 	st.WaitOutbound.add(o.WaitOutbound)
-	st.Asking += o.Asking
 }
 
 func (s *Share) add(o Share) {
 	s.Room += o.Room
 	s.Promised += o.Promised
 	s.Held += o.Held
+	s.Waiting += o.Waiting
 }
 
 func sum(a, b limits.Amount) limits.Amount {

@@ -32,7 +32,7 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"a Block of a pipe with an unfinished message is a violation", "internal/call/receive.go", `if r.x.Carrier.HasPart(m.Pipe) { // which may be the Open`, `if false { // which may be the Open`},
 	{"a max message below 1024 is refused, where the peer accepts", "internal/handshake/agreement.go", `const minFrame = 1 << 10`, `const minFrame = 1 << 9`},
 	{"an overhead below 512 is refused, where the peer accepts", "codec/message/sync.go", `r.UintFrom("overhead", MinOverhead, MaxPipe)`, `r.UintFrom("overhead", 0, MaxPipe)`},
-	{"calls wait until there is room for their Opens", "internal/call/receive.go", `r.x.out.opens.grant(c.Limit)`, ``},
+	{"calls wait until there is room for their Opens", "internal/call/receive.go", `r.x.out.opens.Raise(c.Limit)`, ``},
 	{"a part of less than 1024 bytes that is not the last one is a violation", "codec/message/part.go", `LeastPart = 1 << 10`, `LeastPart = 1 << 9`},
 	{"a later part of less than 1024 bytes that is not the last one is a violation", "internal/carrier/reassembler.go", `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case false:`},
 	{"a part that goes beyond the whole is a violation", "internal/carrier/reassembler.go", `case got > u.whole:`, `case false:`},

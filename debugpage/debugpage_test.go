@@ -119,7 +119,7 @@ func TestPage_Server(t *testing.T) {
 	require.Regexp(t, `7 solo 2 \d\S* \d\S* \d\S* 0s 0s 0s -\n`, said, "two calls have come, one was taken, none has ended")
 	require.Regexp(t, `9 fails 1 .* unauthorized 1\n`, said)
 	require.Contains(t, said, id+" client pipe ready 21 KiB 2 ready 0 0 3 1 2 0 4\n", "the session: what it holds, and its calls")
-	require.Regexp(t, id+` client 4608 \d+ KiB 6149 KiB 0 4101 KiB \d+ KiB 16 MiB 0 4096 KiB 1024 0\n`, said, "what it has promised, and that one call waits")
+	require.Regexp(t, id+` client 4608 \d+ KiB 6149 KiB 0 5125 KiB 8192 4096 KiB 0 256 KiB 0 4096 KiB \d+ KiB 12 MiB 1024 0\n`, said, "what it has promised, and that one call waits")
 	require.Contains(t, said, "no session had to wait for room\n")
 	require.Contains(t, said, "session "+id+" client\n")
 	require.Contains(t, said, "pipe function name call priority bytes Blocks waiting\n"+

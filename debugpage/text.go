@@ -87,20 +87,24 @@ func printPaths(b *bytes.Buffer, list []sessionView) {
 
 // printRoom writes how much of their room sessions have promised, and how much of that is held.
 func printRoom(b *bytes.Buffer, list []sessionView) {
-	t := newTable("session", "peer", "held", "promised", "room", "held", "room", "promised", "room", "promised", "room", "held", "answers")
+	t := newTable("session", "peer", "held", "promised", "room", "held", "room", "held", "room", "held", "room", "held", "room", "promised", "room", "held", "answers")
 	t.group(" calls that wait ", 2, 4)
 	t.group(" nested calls ", 5, 6)
-	t.group(" windows ", 7, 8)
-	t.group(" large Blocks ", 9, 10)
-	t.group(" running calls ", 11, 12)
+	t.group(" served ", 7, 8)
+	t.group(" made ", 9, 10)
+	t.group(" large Blocks ", 11, 12)
+	t.group(" elastic ", 13, 14)
+	t.group(" running calls ", 15, 16)
 	for _, s := range list {
-		st := &s.Stats
-		t.row(s.ID[:8], plain(s.Peer), bytesOf(st.Opens.Held), bytesOf(st.Opens.Promised), bound(st.Opens.Room),
-			bytesOf(st.Nested.Held), bound(st.Nested.Room), bytesOf(st.Blocks.Promised), bound(st.Blocks.Room),
-			bytesOf(st.Large.Promised), bound(st.Large.Room), bytesOf(st.Holding), st.Parked)
+		st, c := &s.Stats, &s.Stats.Classes
+		row := []any{s.ID[:8], plain(s.Peer), bytesOf(c.Calls.Held), bytesOf(c.Calls.Promised), bound(c.Calls.Room)}
+		for _, share := range []asterisque.Share{c.Nested, c.Served, c.Made, c.Large} {
+			row = append(row, bytesOf(share.Held), bound(share.Room))
+		}
+		t.row(append(row, bytesOf(c.Elastic.Promised), bound(c.Elastic.Room), bytesOf(st.Holding), st.Parked)...)
 	}
 	t.print(b)
-	b.WriteString("  (promised is what the peer may send without being asked first, and what it has sent and holds room; answers are those that wait to leave)\n")
+	b.WriteString("  (served and made are the guaranteed windows of streams; promised is what the peer may send without being asked first, and what it has sent and holds room; answers are those that wait to leave)\n")
 }
 
 // printWaits writes which sessions have waited for room, and which wait now.
@@ -123,7 +127,7 @@ func printWaits(b *bytes.Buffer, list []sessionView) {
 		for _, w := range []asterisque.Wait{st.WaitOpens, st.WaitWindow, st.WaitOutbound} {
 			row = append(row, w.Now, w.Times, duration(w.For))
 		}
-		t.row(append(row, st.Asking, st.Stops, duration(st.Stopped))...)
+		t.row(append(row, st.Classes.Large.Waiting, st.Stops, duration(st.Stopped))...)
 	}
 	if none {
 		b.WriteString("\n  no session had to wait for room\n")
@@ -135,7 +139,7 @@ func printWaits(b *bytes.Buffer, list []sessionView) {
 
 // waited reports whether a session has waited for room.
 func waited(st *asterisque.Stats) bool {
-	return st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Asking > 0
+	return st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Classes.Large.Waiting > 0
 }
 
 // print writes the calls of s.

@@ -174,7 +174,8 @@ func (o *observer) observe(to metric.Observer) {
 
 // observeRoom reports the use of the room of all sessions.
 func (o *observer) observeRoom(to metric.Observer, total *asterisque.Stats) {
-	for name, share := range map[string]asterisque.Share{"opens": total.Opens, "nested": total.Nested, "blocks": total.Blocks, "large": total.Large} {
+	c := &total.Classes
+	for name, share := range map[string]asterisque.Share{"calls": c.Calls, "nested": c.Nested, "served": c.Served, "made": c.Made, "large": c.Large, "elastic": c.Elastic} {
 		with := o.with(shareKey.String(name))
 		to.ObserveInt64(o.room, int64(share.Room), with)
 		to.ObserveInt64(o.promised, int64(share.Promised), with)
@@ -192,7 +193,7 @@ func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
 		to.ObserveInt64(o.waits, int64(w.Times), with)
 		to.ObserveFloat64(o.waited, w.For.Seconds(), with)
 	}
-	to.ObserveInt64(o.wait, int64(total.Asking), o.with(reasonKey.String("large")))
+	to.ObserveInt64(o.wait, int64(total.Classes.Large.Waiting), o.with(reasonKey.String("large")))
 	to.ObserveInt64(o.waits, int64(total.Stops), o.with(reasonKey.String("reader")))
 	to.ObserveFloat64(o.waited, total.Stopped.Seconds(), o.with(reasonKey.String("reader")))
 }

@@ -75,12 +75,12 @@ func TestObserve_Node(t *testing.T) {
 
 	st := there.Stats()
 	require.Greater(t, st.Inbound.Bytes, 1000)
-	require.Greater(t, st.Opens.Promised, st.Opens.Held)
+	require.Greater(t, st.Classes.Calls.Promised, st.Classes.Calls.Held)
 	shares := func(of func(asterisque.Share) int) (list []string) {
 		for _, s := range []struct {
 			name  string
 			share asterisque.Share
-		}{{"blocks", st.Blocks}, {"large", st.Large}, {"nested", st.Nested}, {"opens", st.Opens}} {
+		}{{"calls", st.Classes.Calls}, {"elastic", st.Classes.Elastic}, {"large", st.Classes.Large}, {"made", st.Classes.Made}, {"nested", st.Classes.Nested}, {"served", st.Classes.Served}} {
 			list = append(list, fmt.Sprintf("asterisque.share=%s %d", s.name, of(s.share)))
 		}
 		return list
@@ -88,7 +88,7 @@ func TestObserve_Node(t *testing.T) {
 	want := map[string][]string{
 		"asterisque.room.size":      shares(func(s asterisque.Share) int { return s.Room }),
 		"asterisque.room.promised":  shares(func(s asterisque.Share) int { return s.Promised }),
-		"asterisque.room.held":      append(shares(func(s asterisque.Share) int { return s.Held }), fmt.Sprint("asterisque.share=running ", st.Holding)),
+		"asterisque.room.held":      slices.Sorted(slices.Values(append(shares(func(s asterisque.Share) int { return s.Held }), fmt.Sprint("asterisque.share=running ", st.Holding)))),
 		"asterisque.answers.parked": {" 0"},
 		"asterisque.waiting":        {"asterisque.reason=large 0", "asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=window 0"},
 		"asterisque.waits":          {"asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=reader 0", "asterisque.reason=window 0"},

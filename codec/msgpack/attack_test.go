@@ -117,7 +117,7 @@ func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 func requireIdle(t *testing.T, s *asterisque.Session) {
 	require.Eventually(t, func() bool {
 		st := s.Stats()
-		return st.Running+st.Waiting == 0 && st.Opens.Held == 0
+		return st.Running+st.Waiting == 0 && st.Classes.Calls.Held == 0
 	}, hangs, time.Millisecond, "what the calls have held is given back")
 }
 

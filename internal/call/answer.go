@@ -39,11 +39,11 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 	case by == dispatch.BeyondGrant:
 		// bounded only by the hard limit, which ends the session of a persistent peer
 		x.count(held)
-	case x.out.terms.Room == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
+	case x.out.terms.Budget == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
 		x.count(held) // a peer without windows waits before its calls: see WaitOutbound
-	case !x.out.limit.queued.Load() && x.out.limit.Reserve(int(held)):
+	case x.out.limit.TryAcquire(int(held)):
 	case x.out.limit.Never(int(held)):
-		abort := x.out.limit.never(int(held))
+		abort := x.out.neverFits(int(held))
 		abort.Ran = codec.MaybeRan
 		x.sendAnswer(to, p, nil, abort, by)
 		return
@@ -68,7 +68,7 @@ func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abor
 		x.serving.dispatcher.Unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
-	if x.out.limit.reserve(p, int(held), put) == nil {
+	if x.out.limit.Acquire(&flow.Waiter{Priority: p, Bytes: int(held), Granted: func(bool) { put() }}) {
 		put()
 	}
 }
@@ -175,7 +175,7 @@ func (r response) refuse(a *codec.Abort) {
 // putAnswer implements responseWriter.
 func (r response) putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if r.c.work.ByReader && !parked && !r.c.calls().out.limit.queued.Load() {
+	if r.c.work.ByReader && !parked && !r.c.calls().out.limit.Queued() {
 		when = carrier.AfterReading // answers to all calls that have arrived leave together
 	}
 	r.c.transport.putClose(result, abort, held, when)

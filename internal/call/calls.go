@@ -188,18 +188,19 @@ func (x *Calls) Init(c *Config) {
 	x.SetOffer(c.Offer)
 	x.inbound = flow.NewCounter(c.Inbound, c.InboundChanged)
 	x.inbound.Tell(&c.Owner.Tally)
-	x.out.limit.Counter, x.out.limit.share = flow.NewCounter(c.Outbound, c.OutboundChanged), c.Share
+	x.out.limit = flow.NewCounter(c.Outbound, c.OutboundChanged)
+	x.out.limit.Share(c.Share)
 	x.out.limit.Tell(&c.Owner.Tally)
 	x.promise(c)
 	x.out.setWindows(c.MaxOutstanding)
 	if !c.Dialled {
 		x.Table.odd = 1
 	}
-	x.out.opens.keyless = foreign // a foreign peer may not answer Pings either
+	x.out.keyless = foreign // a foreign peer may not answer Pings either
 	x.Carrier.Init(&carrier.Config{
 		Settings: c.Carriers, Context: c.Context, End: c.End, Receiver: receiver{x}, Session: c.Session, Wire: c.Wire, TLS: c.TLS, Place: c.Place,
 		Out:     outbox.New(uint64(x.Table.odd), a.MaxFrame, uint32(a.Overhead), c.Share, x.out.limit.Remove, c.Dropped),
-		Inbound: x.inbound, Outbound: x.out.limit.Counter, Tally: &c.Owner.Tally,
+		Inbound: x.inbound, Outbound: x.out.limit, Tally: &c.Owner.Tally,
 		Largest: c.Plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: c.Dialled, Mute: foreign && a.Ping == 0, Interval: a.Ping, Timeout: a.Timeout},
 		Resumes: a.Resume, KeptControls: max(c.Plan.Room/8, leastKeptControls),
@@ -213,25 +214,27 @@ func (x *Calls) promise(c *Config) {
 	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint32(p.Window)
 	x.out.terms.PeerOverhead, x.out.terms.PeerEarly = a.Overhead, a.Early
 	if !c.Windowless {
-		x.out.terms.Room = flow.NewRoom(p)
-		x.out.terms.Room.Heed(&c.Owner.Tally)
+		x.out.terms.Budget = flow.NewBudget(p)
+		x.out.terms.Budget.Heed(&c.Owner.Tally)
 		x.out.terms.Most = uint32(max(c.Window, p.Window))
 		x.out.terms.Usual = min(x.out.terms.Most, usualWindow)
 	}
 	x.serving.dispatcher.Init(dispatch.Config{
-		Scheduler: c.Scheduler, Output: dispatchPort{x}, Owner: c.Owner, Plan: p, Windows: x.out.terms.Room,
+		Scheduler: c.Scheduler, Output: dispatchPort{x}, Owner: c.Owner, Plan: p, Windows: x.out.terms.Budget,
 	})
-	x.out.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
-	x.out.opens.metadata = a.Metadata
+	opens, largest := int64(min(a.Opens, message.MaxPipe)), int64(uint64(a.MaxFrame)+a.Overhead+a.Early)
+	x.out.opens.Init(opens, max(0, min(opens/8, opens-largest)))
+	x.out.metadata = a.Metadata
 	if a.Extra > 0 && a.Early > 0 {
-		x.out.extra = &initialCredit{limit: a.Extra}
+		x.out.extra = new(flow.Credit)
+		x.out.extra.Init(int64(min(a.Extra, message.MaxPipe)), 0)
 	}
 	x.out.nesting.calls, x.out.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
 }
 
 // GrantExtra implements flow.ExtraGranter.
 func (x *Calls) GrantExtra() {
-	x.Carrier.Control(message.Credit{Opens: true, Extra: x.out.terms.Room.Extra()}, carrier.Now)
+	x.Carrier.Control(message.Credit{Opens: true, Extra: x.out.terms.Budget.Extra()}, carrier.Now)
 }
 
 // SetOffer replaces what the peer may call. No goroutine reads meanwhile.

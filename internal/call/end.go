@@ -89,4 +89,4 @@ func (x *Calls) Len() int { return x.Table.len() }
 func (x *Calls) Context() context.Context { return x.Carrier.Context() }
 
 // EndWaits ends the waits of senders at the outbound soft limit, at the end of the session.
-func (x *Calls) EndWaits() { x.out.limit.end() }
+func (x *Calls) EndWaits() { x.out.limit.End() }

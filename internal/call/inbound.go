@@ -48,7 +48,7 @@ type (
 // newInboundCall copies the needed parts of m. The slices of m are valid only for the moment.
 // within is the call from this side around it, or nil. initial is the room of its extra credit,
 // which the call releases.
-func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParent, initial flow.Hold) (c *Inbound) {
+func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParent, initial flow.Window) (c *Inbound) {
 	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.Blocks {
 		call := new(pipeCall)
@@ -97,8 +97,8 @@ func (c *Inbound) calls() *Calls { return c.transport.x }
 
 // earlyLimit returns the initial send limit of a peer on a stream that it opens, with its extra
 // credit.
-func earlyLimit(t *piping.Terms, initial flow.Hold) uint64 {
-	if t.Room == nil {
+func earlyLimit(t *piping.Terms, initial flow.Window) uint64 {
+	if t.Budget == nil {
 		return piping.Unlimited
 	}
 	return uint64(t.Early) + initial.Bytes()

@@ -86,7 +86,7 @@ func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.calls().Dispatcher()
 
 // Begin implements dispatch.Job: the Open no longer waits, and the Blocks have a window of their
 // own.
-func (j job) Begin(h flow.Hold) {
+func (j job) Begin(h flow.Window) {
 	j.countOut()
 	if j.c.transport.pipe != nil {
 		(*piping.End)(j.c.transport.pipe).BeginHandler(h)

@@ -17,7 +17,7 @@ func (x *Calls) arrived(held int) {
 func (x *Calls) count(held uint32) limits.State {
 	state := x.out.limit.Add(int(held))
 	if state == limits.Hard {
-		x.Fail(hardLimit("outbound", x.out.limit.Counter))
+		x.Fail(hardLimit("outbound", x.out.limit))
 	}
 	return state
 }
@@ -33,9 +33,8 @@ func (x *Calls) SetLimits(inbound, outbound limits.Limits) {
 		x.Fail(hardLimit("inbound", x.inbound))
 	}
 	if x.out.limit.SetLimits(outbound) == limits.Hard {
-		x.Fail(hardLimit("outbound", x.out.limit.Counter))
+		x.Fail(hardLimit("outbound", x.out.limit))
 	}
-	x.out.limit.admit()
 	x.resize(inbound.Soft)
 }
 
@@ -46,12 +45,12 @@ func (x *Calls) Limits() (inbound, outbound limits.Limits) {
 
 // resize applies a soft limit to new grants.
 func (x *Calls) resize(soft limits.Amount) {
-	if x.out.terms.Room == nil {
+	if x.out.terms.Budget == nil {
 		return
 	}
 	bytes := soft.Bytes
 	if most := soft.Messages * int(x.out.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
 		bytes = most // minimum cost of a message
 	}
-	flow.Grant(x.out.terms.Room.Resize(bytes))
+	flow.Grant(x.out.terms.Budget.Resize(bytes))
 }

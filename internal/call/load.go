@@ -21,9 +21,8 @@ type Load struct {
 	Parked                           int    // answers that wait to be sent
 	Holding                          int    // bytes of running calls and answers
 	Inbound, Outbound                DirectionLoad
-	Opens, Nested, Blocks, Large     ShareLoad
+	Classes                          Classes
 	WaitWindow, WaitOpens, WaitLimit Wait
-	Asking                           int // pipes with an application that waits for a large Block
 }
 
 // DirectionLoad is the load of one direction of the limits.
@@ -32,9 +31,14 @@ type DirectionLoad struct {
 	State      limits.State
 }
 
-// ShareLoad is one part of the inbound budget: the whole, what is promised to the peer, and what of
-// that has arrived.
-type ShareLoad struct{ Room, Promised, Held int }
+// Classes has the load of each class of the inbound budget.
+type Classes struct{ Calls, Nested, Served, Made, Large, Elastic ClassLoad }
+
+// ClassLoad is one class of the inbound budget: its minimum, what is promised to the peer, what of
+// that is in use, and the requests that wait for it.
+type ClassLoad struct{ Room, Promised, Held, Waiting int }
+
+func classLoad(l flow.Load) ClassLoad { return ClassLoad{l.Minimum, l.Granted, l.Granted, l.Waiting} }
 
 // Load returns the present state.
 func (x *Calls) Load() (l Load) {
@@ -47,13 +51,16 @@ func (x *Calls) Load() (l Load) {
 	l.Waiting, l.Running, l.MostWaiting, l.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
 	l.Served, l.Parked = w.Served, w.Parked
 	l.Holding = w.Held + w.Unparked*flow.LeastOverhead
-	l.Opens = ShareLoad{w.Opens.Room(), w.Opens.Promised(), w.Opens.Held()}
-	l.Nested = ShareLoad{w.Most, w.Most, w.Nested}
-	if x.out.terms.Room != nil {
-		p, r := x.out.terms.Room.Plan(), x.out.terms.Room.Load()
-		l.Blocks = ShareLoad{(p.Workers+p.Callers)*p.Window + p.Spare, r.Windows, r.Windows}
-		l.Large = ShareLoad{p.Large, r.Large, r.Large}
-		l.Asking = r.Asking
+	c := &l.Classes
+	c.Calls = ClassLoad{w.Opens.Room(), w.Opens.Promised(), w.Opens.Held(), w.Waiting}
+	c.Nested = ClassLoad{w.Most, w.Most, w.Nested, 0}
+	if x.out.terms.Budget != nil {
+		r := x.out.terms.Budget.Load()
+		c.Served, c.Made, c.Large, c.Elastic = classLoad(r[flow.Served]), classLoad(r[flow.Made]), classLoad(r[flow.Large]), classLoad(r[flow.Elastic])
+		c.Elastic.Promised += r[flow.Initial].Granted
+		c.Nested.Room += r[flow.Nested].Minimum
+		c.Nested.Promised += r[flow.Nested].Granted
+		c.Nested.Held += r[flow.Nested].Granted
 	}
 	return l
 }

@@ -27,11 +27,14 @@ type outgoing struct {
 	terms   piping.Terms           // grants of both sides
 	windows map[uint16]*callWindow // of the functions of the peer that have one
 
-	limit   sendLimit // these lock themselves
-	opens   openCredit
-	extra   *initialCredit // nil: the peer grants none; fixed
+	limit   *flow.Counter // these lock themselves
+	opens   flow.Credit   // of the peer for calls that wait there; closed when it accepts no more
+	extra   *flow.Credit  // of the peer for the first Blocks of streams; nil: none; fixed
 	nesting nestedCalls
 	waits   waitCounts
+
+	metadata bool // the peer supports metadata of calls; fixed, as keyless
+	keyless  bool // it accepts no idempotency keys
 
 	drainsHere  atomic.Bool // Shutdown was called here: new calls of the peer are rejected
 	drainsThere atomic.Bool // the peer rejects new calls
@@ -127,7 +130,7 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *Optio
 	if open.Expires, a = o.lifetime(ctx, cfg.TTL); a != nil {
 		return r, a
 	}
-	if len(cfg.Key) > 0 && o.opens.keyless {
+	if len(cfg.Key) > 0 && o.keyless {
 		return r, errKeyless
 	}
 	var metadata []byte
@@ -190,7 +193,7 @@ func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *Optio
 	switch {
 	case err != nil:
 		return nil, nil, aborts.NeverSent(err)
-	case !o.opens.metadata:
+	case !o.metadata:
 		return r, nil, nil
 	}
 	return r, metadata, nil
@@ -211,7 +214,7 @@ func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uin
 // if outer is nil.
 func (o *outgoing) unsent(outer *outboundParent, cost int64) {
 	if outer == nil {
-		o.opens.giveBack(cost)
+		o.opens.Release(cost)
 	}
 }
 
@@ -235,18 +238,39 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 	return int64(cost)
 }
 
+// mostInitial is the largest window, in bytes, with which a stream begins at the peer.
+const mostInitial = 64 << 10
+
+// takeExtra returns the extra credit that the Open of a stream takes for the first Blocks. No Open
+// waits for it. The window of the stream becomes mostInitial, but the Open takes at most an eighth
+// of the remaining credit: many streams opened at once share it.
+func (o *outgoing) takeExtra() uint64 {
+	if o.extra == nil || o.terms.PeerEarly >= mostInitial {
+		return 0
+	}
+	for {
+		n := min(int64(mostInitial-o.terms.PeerEarly), o.extra.Left()/8)
+		if n <= 0 {
+			return 0
+		}
+		if o.extra.TryAcquire(n) {
+			return uint64(n)
+		}
+	}
+}
+
 // nestAgain takes the window of a nested stream after a failure, if ended streams have held room in
 // vain.
-func (o *outgoing) nestAgain(h *flow.Hold) bool {
+func (o *outgoing) nestAgain(h *flow.Window) bool {
 	dropped, _ := o.terms.DropLeft()
-	return dropped && o.terms.Room.Nest(h)
+	return dropped && o.terms.Budget.Nest(h)
 }
 
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
-func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes int) (h flow.Hold, granted uint64, a *codec.Abort) {
-	room := o.terms.Room
+func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes int) (h flow.Window, granted uint64, a *codec.Abort) {
+	room := o.terms.Budget
 	if room == nil {
 		return h, piping.Unlimited, nil
 	}
@@ -256,14 +280,13 @@ func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes in
 		}
 		return h, h.Bytes(), nil
 	}
-	turn := make(chan struct{})
-	c := &flow.Waiter{Priority: p, Granted: func(bool) { close(turn) }}
-	if !room.Open(c) {
-		if a := o.waitForHold(ctx, c, turn, bytes); a != nil {
+	t := flow.NewTicket(p, 0)
+	if !room.Acquire(flow.Made, &t.Waiter) {
+		if a := o.waitForStream(ctx, t, bytes); a != nil {
 			return h, 0, a
 		}
 	}
-	room.Opened(c, &h)
+	room.Opened(&t.Waiter, &h)
 	if h.Extra == 0 { // the next stream may get more
 		o.terms.DropLeft()
 	}

@@ -59,14 +59,14 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 		within = r.x.Table.outer(m.Meta.Within)
 	}
 	h := r.x.serving.find(m.Function)
-	var initial flow.Hold
+	var initial flow.Window
 	refused := r.takeExtra(m, &initial)
 	if refused == nil {
 		refused = r.refuses(m, h, within)
 	}
 	if refused == nil {
 		c := newInboundCall(r.x, m, h, within, initial)
-		initial = flow.Hold{}
+		initial = flow.Window{}
 		ok, err := r.x.Table.accept(c.id(), c, begun)
 		if ok {
 			arrival{c}.arrive()
@@ -98,8 +98,8 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 }
 
 // takeExtra takes the extra credit of an Open, or returns the reason to reject the Open.
-func (r receiver) takeExtra(m *message.Open, h *flow.Hold) *codec.Abort {
-	room := r.x.out.terms.Room
+func (r receiver) takeExtra(m *message.Open, h *flow.Window) *codec.Abort {
+	room := r.x.out.terms.Budget
 	if m.Meta.Initial == 0 || room == nil {
 		return nil
 	}
@@ -206,8 +206,10 @@ func (r receiver) receiveControl(m message.Control) error {
 
 func (r receiver) receiveCredit(c message.Credit) error {
 	if c.Opens {
-		r.x.out.opens.grant(c.Limit)
-		r.x.out.extra.grant(c.Extra)
+		r.x.out.opens.Raise(c.Limit)
+		if r.x.out.extra != nil {
+			r.x.out.extra.Raise(c.Extra)
+		}
 		return nil
 	}
 	return r.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
@@ -243,7 +245,7 @@ func (r receiver) Admit(h message.Head, whole int, others carrier.Unfinished) (u
 	default:
 		return r.admitClose(h)
 	}
-	if h.Type == message.BlockType && r.x.out.terms.Room != nil {
+	if h.Type == message.BlockType && r.x.out.terms.Budget != nil {
 		return use, 0, err // windows bound the Blocks
 	}
 	if hard := r.x.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && r.x.inbound.Held().Bytes+others.Counted+whole > hard {

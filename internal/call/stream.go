@@ -80,7 +80,7 @@ func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cf
 		return nil, nil, own, a
 	}
 	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}, asParent: own.parent, cost: own.cost}
-	m.Meta.Initial = x.out.extra.take(x.out.terms.PeerEarly)
+	m.Meta.Initial = x.out.takeExtra()
 	s.pipe = &s.whole
 	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(m.Meta.Initial), Granted: granted, Hold: hold})
 	return s, m, own, nil
@@ -90,7 +90,9 @@ func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cf
 // sent.
 func (s *outboundStream) unsent() {
 	s.x.out.unsent(s.asParent, s.cost)
-	s.x.out.extra.giveBack((*piping.End)(s.pipe).Initial())
+	if n := (*piping.End)(s.pipe).Initial(); n > 0 {
+		s.x.out.extra.Release(int64(n))
+	}
 }
 
 // watch aborts the pipe when ctx ends or the time to live has expired.

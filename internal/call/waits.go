@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -27,95 +28,108 @@ func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priorit
 	return w, nil
 }
 
-// waitForOpens waits until the peer's budget for Opens allows an Open of this cost.
+// waitForOpens waits until the peer's credit for Opens allows an Open of this cost.
 func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *codec.Abort {
-	if o.opens.room > 0 && cost > min(o.opens.room, math.MaxInt) {
-		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
+	if room := o.opens.Room(); room > 0 && cost > min(room, math.MaxInt) {
+		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, room))
 	}
-	w := o.opens.reserve(p, cost)
-	if w == nil {
+	t := o.opens.Acquire(p, cost)
+	if t == nil {
 		return nil
 	}
-	defer o.waits.begin(&o.common.Clock, waitOpens, int(cost))()
-	select {
-	case <-w.Turn():
-		if w.Refused() {
-			return o.errDrains()
-		}
-		return nil
-	case <-ctx.Done():
-		o.opens.Leave(w)
-		used, room := o.opens.used()
-		return aborts.NeverSent(WaitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
-	case <-o.session.Context().Done():
-		return o.ended()
+	a := o.await(ctx, t, waitOpens, nil, func() string {
+		return fmt.Sprintf("room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", o.opens.Used(), o.opens.Room())
+	})
+	if a != nil {
+		o.opens.Leave(t)
 	}
+	return a
 }
 
-// waitForHold waits for the turn of c, while the caller holds bytes of parameters.
-func (o *outgoing) waitForHold(ctx context.Context, c *flow.Waiter, turn chan struct{}, bytes int) (a *codec.Abort) {
-	defer o.waits.begin(&o.common.Clock, waitWindow, bytes)()
-	room := o.terms.Room
-	_, next := o.terms.DropLeft() // ended streams may hold all of the room
-	again := time.NewTicker(next)
-	defer again.Stop()
-	for a == nil {
-		select {
-		case <-turn:
-			return nil
-		case <-again.C:
-			_, next = o.terms.DropLeft()
-			again.Reset(next)
-		case <-ctx.Done():
-			l := room.Load()
-			a = aborts.NeverSent(WaitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
-		case <-o.session.Context().Done():
-			a = o.ended()
-		}
+// waitForStream waits for the window of a stream that this side opens, while the caller holds bytes
+// of parameters.
+func (o *outgoing) waitForStream(ctx context.Context, t *flow.Ticket, bytes int) *codec.Abort {
+	budget := o.terms.Budget
+	a := o.await(ctx, t, waitWindow, &bytes, func() string {
+		l := budget.Load()
+		return fmt.Sprintf("room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows().Granted, l[flow.Made].Waiting)
+	})
+	if a == nil {
+		return nil
 	}
-	waited, granted := room.Withdraw(c)
+	waited, granted := budget.Withdraw(&t.Waiter)
 	flow.Grant(granted)
 	if !waited { // its turn came at the same moment
-		<-turn
-		var h flow.Hold
-		room.Opened(c, &h)
-		o.dropHold(&h)
+		flow.Grant(budget.Release(t.Source(), t.Bytes))
 	}
 	return a
 }
 
 // waitToSend counts a message that is about to be sent. At the soft limit it waits.
 func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uint32) *codec.Abort {
-	if !o.limit.queued.Load() && o.limit.Reserve(int(held)) {
+	if o.limit.TryAcquire(int(held)) {
 		return nil
 	}
-	if a := o.limit.never(int(held)); a != nil {
+	if a := o.neverFits(int(held)); a != nil {
 		return a
 	}
-	turn := make(chan struct{})
-	d := o.limit.reserve(p, int(held), func() { close(turn) })
-	if d == nil {
+	t := flow.NewTicket(p, int(held))
+	if o.limit.Acquire(&t.Waiter) {
 		return nil
 	}
-	defer o.waits.begin(&o.common.Clock, waitOutbound, int(held))()
-	var a *codec.Abort
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		a = aborts.NeverSent(WaitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.limit.Limits().Soft, o.limit.Held()))
-	case <-o.session.Context().Done():
-		a = o.ended()
-	}
-	if !o.limit.abandon(d) {
-		o.limit.Remove(1, int(held))
+	a := o.await(ctx, t, waitOutbound, nil, func() string {
+		return fmt.Sprintf("the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.limit.Limits().Soft, o.limit.Held())
+	})
+	if a != nil {
+		o.limit.Leave(&t.Waiter)
 	}
 	return a
 }
 
+// neverFits returns an error for a message that exceeds the hard limit alone.
+func (o *outgoing) neverFits(held int) *codec.Abort {
+	if !o.limit.Never(held) {
+		return nil
+	}
+	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see Limits.Outbound", held, o.limit.Limits().Hard.Bytes)
+	a.Ran = codec.NeverSent
+	return a
+}
+
+// await waits for the turn of t, and counts the wait as one of kind. An error names what was waited
+// for; then the caller withdraws t. For a window, held has the bytes of the caller, and ended
+// streams with untaken Blocks, which may hold all of the room, are dropped meanwhile.
+func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, held *int, what func() string) *codec.Abort {
+	var again <-chan time.Time
+	bytes := t.Bytes
+	if held != nil {
+		bytes = *held
+		_, next := o.terms.DropLeft()
+		timer := time.NewTicker(next)
+		defer timer.Stop()
+		again = timer.C
+	}
+	defer o.waits.begin(&o.common.Clock, kind, bytes)()
+	for {
+		select {
+		case <-t.Turn():
+			if t.Refused() {
+				return o.errDrains()
+			}
+			return nil
+		case <-again:
+			o.terms.DropLeft()
+		case <-ctx.Done():
+			return aborts.NeverSent(WaitedFor(ctx, "%s", what()))
+		case <-o.session.Context().Done():
+			return o.ended()
+		}
+	}
+}
+
 // dropHold releases a window that no Open has granted to the peer.
-func (o *outgoing) dropHold(h *flow.Hold) {
-	if o.terms.Room != nil {
-		flow.Grant(o.terms.Room.End(h))
+func (o *outgoing) dropHold(h *flow.Window) {
+	if o.terms.Budget != nil {
+		flow.Grant(o.terms.Budget.End(h))
 	}
 }

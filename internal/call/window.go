@@ -14,7 +14,7 @@ import (
 // priority, and among equals in order of arrival, and do not delay other functions.
 type callWindow struct {
 	size  int          // fixed
-	queue flow.Queue   // locks itself
+	queue flow.Credit  // in calls; locks itself
 	bytes atomic.Int64 // held by waiting calls
 }
 

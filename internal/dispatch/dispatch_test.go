@@ -32,7 +32,7 @@ func (j *fakeJob) Turn() (*KeyedOrder, *Turn) { return j.keys, j.place }
 func (j *fakeJob) OnlyWaits() bool            { return false }
 func (j *fakeJob) Weight() int                { return 0 }
 func (j *fakeJob) Cost() uint64               { return 0 }
-func (j *fakeJob) Begin(flow.Hold)            {}
+func (j *fakeJob) Begin(flow.Window)          {}
 func (j *fakeJob) Unlist()                    {}
 func (j *fakeJob) Refuse(a *codec.Abort)      { j.refused(a) }
 func (j *fakeJob) Abandon()                   {}
@@ -258,7 +258,7 @@ func newSession(t *testing.T, workers int, c SchedulerConfig) *session {
 	all := new(Scheduler)
 	all.Init(c)
 	t.Cleanup(all.End)
-	s.Init(Config{Scheduler: all, Output: noOutput{}, Owner: owners.Join(quota.NameOf("peer", "", nil), "peer"), Plan: &plan, Windows: flow.NewRoom(&plan)})
+	s.Init(Config{Scheduler: all, Output: noOutput{}, Owner: owners.Join(quota.NameOf("peer", "", nil), "peer"), Plan: &plan, Windows: flow.NewBudget(&plan)})
 	return s
 }
 
@@ -348,4 +348,19 @@ func TestPut_ConcurrencyLimit(t *testing.T) {
 	release()
 	s.requireOrder(t, "waits")
 	require.Eventually(t, func() bool { free, waiting := g.State(); return free == 1 && waiting == 0 }, time.Minute, time.Millisecond)
+}
+
+// Blocks that no application waits for hold at most an eighth of the room for running calls.
+func TestReserve_AnEighth(t *testing.T) {
+	s := newSession(t, 1, SchedulerConfig{})
+	most := s.plan.Room / 8
+	require.True(t, s.Reserve(most-10))
+	require.False(t, s.Reserve(11))
+	require.True(t, s.Reserve(10))
+	s.Reserve(-most)
+	require.True(t, s.Reserve(most))
+	s.Reserve(-most)
+	s.Hold(s.plan.Room - 5)
+	require.False(t, s.Reserve(10), "running calls hold the rest")
+	require.True(t, s.Reserve(5))
 }

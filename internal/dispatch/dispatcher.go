@@ -33,10 +33,10 @@ import (
 // has ended (see ConcurrencyLimit). It leaves each of these places at once when its caller cancels.
 // A nested call does not wait for a worker: it borrows one.
 type Dispatcher struct {
-	scheduler *Scheduler // these are fixed
-	output    Output     // of the session
-	windows   *flow.Room // for the Blocks of streams; nil for a peer without windows
-	plan      *flow.Plan // grants at the begin of the session; bounds all running calls
+	scheduler *Scheduler   // these are fixed
+	output    Output       // of the session
+	windows   *flow.Budget // for the Blocks of streams; nil for a peer without windows
+	plan      *flow.Plan   // grants at the begin of the session; bounds all running calls
 
 	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
@@ -62,7 +62,7 @@ type Config struct {
 	Output    Output
 	Owner     *quota.Owner // of the session
 	Plan      *flow.Plan
-	Windows   *flow.Room // for the Blocks of streams; nil for a peer without windows
+	Windows   *flow.Budget // for the Blocks of streams; nil for a peer without windows
 }
 
 // Init prepares d. A call of End follows.

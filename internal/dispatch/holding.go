@@ -15,6 +15,7 @@ type holding struct {
 	beyond int
 	bulky  int       // running calls that are not small
 	inside int       // decoded bytes of the parameters of running nested calls
+	blocks int       // part of bytes: Blocks that no application waits for
 	part   flow.Part // bytes, reported to the owner of the session
 }
 
@@ -138,14 +139,18 @@ func (d *Dispatcher) Hold(bytes int) {
 	}
 }
 
-// Reserve reserves bytes of the budget for running calls, or releases them; see piping.Ledger.
+// Reserve reserves bytes of the budget for running calls, for a Block that no application waits
+// for, or releases them; see piping.Ledger. All such Blocks together get an eighth of the budget,
+// so that they never hold up a large call for good.
 func (d *Dispatcher) Reserve(bytes int) bool {
 	d.mu.Lock()
-	if bytes > 0 && d.holding.exceeds(bytes, d.plan.Room) {
+	h := &d.holding
+	if bytes > 0 && (h.exceeds(bytes, d.plan.Room) || h.blocks+bytes > max(d.plan.Room/8, d.plan.Large)) {
 		d.mu.Unlock()
 		return false
 	}
-	d.holding.add(bytes)
+	h.blocks += bytes
+	h.add(bytes)
 	d.mu.Unlock()
 	if bytes < 0 {
 		d.poke()

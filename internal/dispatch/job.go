@@ -33,7 +33,7 @@ type Job interface {
 	Cost() uint64
 
 	// Begin is called when a worker is about to run the call. Its Blocks have the window h.
-	Begin(h flow.Hold)
+	Begin(h flow.Window)
 
 	// Run runs the call, and answers it.
 	Run(w *Workspace)

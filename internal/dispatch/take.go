@@ -12,10 +12,10 @@ import (
 
 // takenCall is the result of take.
 type takenCall struct {
-	job   Job        // nil if none waits, and then the worker has left
-	hold  flow.Hold  // the window of its Blocks
-	wake  workSource // for another worker that is to be woken, if any
-	grant uint64     // total to be granted to the peer
+	job   Job         // nil if none waits, and then the worker has left
+	hold  flow.Window // the window of its Blocks
+	wake  workSource  // for another worker that is to be woken, if any
+	grant uint64      // total to be granted to the peer
 }
 
 // Owner returns the owner of the calls.
@@ -114,7 +114,7 @@ func (d *Dispatcher) take(woken bool, last Job) (f takenCall) {
 }
 
 // nextLocked returns the next call that may run, with its window in h.
-func (d *Dispatcher) nextLocked(h *flow.Hold) Job {
+func (d *Dispatcher) nextLocked(h *flow.Window) Job {
 	if j := d.jobs.large.first(); j != nil && !d.jobs.ready.above(j.Task().Priority) && d.roomLocked(j, h) {
 		return d.jobs.large.pop()
 	}
@@ -139,7 +139,7 @@ func (d *Dispatcher) nextLocked(h *flow.Hold) Job {
 
 // roomLocked reports whether the bytes of j, while it runs, fit, and takes the window of its
 // Blocks.
-func (d *Dispatcher) roomLocked(j Job, h *flow.Hold) bool {
+func (d *Dispatcher) roomLocked(j Job, h *flow.Window) bool {
 	if !d.holding.fits(j, d.plan.Room) {
 		return false
 	}

@@ -119,7 +119,7 @@ func (k *worker) loop(w *workers, s workSource) {
 
 // runLent runs one call of d on k, which is lent.
 func (k *worker) runLent(d *Dispatcher, j Job) {
-	var h flow.Hold
+	var h flow.Window
 	t := j.Task()
 	if t.Blocks && d.windows != nil {
 		d.windows.Lend(&h)

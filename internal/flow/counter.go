@@ -18,15 +18,21 @@ const (
 )
 
 // Counter counts the messages that one direction of a session holds, and derives its
-// [limits.State]. It is safe for concurrent use. An operation that leaves the state as it is takes
-// a few atomic instructions and no lock.
+// [limits.State]. At the soft limit messages wait by priority to be counted. It is safe for
+// concurrent use. While no message waits, an operation that leaves the state as it is takes a few
+// atomic instructions and no lock.
 type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
 
-	mu        sync.Mutex
-	congested bool // guarded by mu, as reporting
-	reporting bool // a goroutine is in report, and delivers all of pending
+	// A waiter sets queued before it reads the count, and a goroutine that lowers the count reads
+	// queued afterwards: one of the two sees the other.
+	queued atomic.Bool // a message waits; written with mu held
+
+	mu         sync.Mutex
+	congested  bool // guarded by mu, as ended and delivering
+	ended      bool // no message waits any more, whatever is counted
+	delivering bool // a goroutine is in deliver, and delivers all events
 
 	relieved atomic.Uint64 // see Relieved
 
@@ -35,23 +41,26 @@ type Counter struct {
 	marks atomic.Pointer[limits.Limits] // checked; the Limits it points to never change
 	part  Part                          // the share of held that the Tally knows, in bytes
 
-	changes *changes // guarded by mu; nil until a caller waits for a change, or a change is pending
+	events *events // guarded by mu; nil until a caller waits, or the state changes
 
 	report func(limits.State) // fixed; called without a lock, by one goroutine at a time
+	share  float64            // of the bytes of waiting messages, for lower priorities; fixed
 }
 
-// changes are the channels and reports for changes of the state. Most counters need none.
-type changes struct {
+// events are what a Counter has to deliver, and to whom. Most counters need none.
+type events struct {
 	room    chan struct{}  // closed when the state falls below Soft; nil while no caller waits
 	full    chan struct{}  // closed when the state reaches Soft; nil while no caller waits
-	pending []limits.State // not yet reported
+	states  []limits.State // not yet reported
+	waiting Queue          // messages that are not counted yet
+	granted []*Waiter      // counted, and not yet told so
 }
 
-func (c *Counter) changesLocked() *changes {
-	if c.changes == nil {
-		c.changes = new(changes)
+func (c *Counter) eventsLocked() *events {
+	if c.events == nil {
+		c.events = &events{waiting: Queue{share: c.share}}
 	}
-	return c.changes
+	return c.events
 }
 
 // NewCounter returns a Counter with the limits l, as returned by [Limits.Check]. Counters may share
@@ -68,32 +77,10 @@ func NewCounter(l *limits.Limits, report func(limits.State)) *Counter {
 
 // Add counts one message of the given bytes in any state, and returns the resulting state. If that
 // is [limits.Hard], the caller has to end the session.
-func (c *Counter) Add(bytes int) limits.State { return c.settle(c.held.Add(pack(1, bytes))) }
-
-// Reserve counts one message of the given bytes and reports true. It counts nothing and reports
-// false if the soft limit has been reached, or if the message would exceed the hard limit. A single
-// message may exceed the soft limit.
-func (c *Counter) Reserve(bytes int) bool {
-	more := pack(1, bytes)
-	for limits.State(c.state.Load()) < limits.Soft {
-		old := c.held.Load()
-		switch l := c.marks.Load(); {
-		case atSoft(l, unpack(old)):
-			c.settle(old)
-			continue
-		case overHard(l, unpack(old+more)):
-			return false
-		}
-		if c.held.CompareAndSwap(old, old+more) {
-			c.settle(old + more)
-			return true
-		}
-	}
-	return false
-}
+func (c *Counter) Add(bytes int) limits.State { return c.settle(c.held.Add(pack(1, bytes)), false) }
 
 // Never reports whether a message of the given bytes exceeds the hard limit by itself, so that
-// Reserve can never succeed.
+// no other message lets it fit.
 func (c *Counter) Never(bytes int) bool {
 	most := c.marks.Load().Hard.Bytes
 	return most > 0 && bytes > most
@@ -104,11 +91,15 @@ func (c *Counter) Remove(messages, bytes int) {
 	if limits.State(c.state.Load()) >= limits.Soft {
 		c.relieved.Add(1)
 	}
-	c.settle(c.held.Add(-pack(messages, bytes)))
+	c.settle(c.held.Add(-pack(messages, bytes)), false)
+	c.admit()
 }
 
 // Grow adds bytes, which may be negative, to the size of a message that is counted already.
-func (c *Counter) Grow(bytes int) { c.settle(c.held.Add(uint64(int64(bytes)))) }
+func (c *Counter) Grow(bytes int) {
+	c.settle(c.held.Add(uint64(int64(bytes))), false)
+	c.admit()
+}
 
 // SetCongested records whether the transport is blocked.
 func (c *Counter) SetCongested(congested bool) {
@@ -126,6 +117,7 @@ func (c *Counter) SetLimits(l limits.Limits) limits.State {
 	c.updateLocked()
 	c.mu.Unlock()
 	c.deliver()
+	c.admit()
 	return c.State()
 }
 
@@ -157,11 +149,11 @@ func (c *Counter) Room() <-chan struct{} {
 	if c.State() < limits.Soft {
 		return nil
 	}
-	w := c.changesLocked()
-	if w.room == nil {
-		w.room = make(chan struct{})
+	e := c.eventsLocked()
+	if e.room == nil {
+		e.room = make(chan struct{})
 	}
-	return w.room
+	return e.room
 }
 
 // Full returns a channel that is closed when the state reaches [limits.Soft], or nil when it has
@@ -172,15 +164,16 @@ func (c *Counter) Full() <-chan struct{} {
 	if c.State() >= limits.Soft {
 		return nil
 	}
-	w := c.changesLocked()
-	if w.full == nil {
-		w.full = make(chan struct{})
+	e := c.eventsLocked()
+	if e.full == nil {
+		e.full = make(chan struct{})
 	}
-	return w.full
+	return e.full
 }
 
-// settle updates the state after the count has become now, and returns the state.
-func (c *Counter) settle(now uint64) limits.State {
+// settle updates the state after the count has become now, and returns the state. locked reports
+// that the caller holds the lock, and delivers afterwards.
+func (c *Counter) settle(now uint64, locked bool) limits.State {
 	// A change of the count is followed by a look at the state, and a change of the state by a look
 	// at the count (updateLocked). So at least one of two concurrent changes sees the other.
 	held := unpack(now)
@@ -192,6 +185,10 @@ func (c *Counter) settle(now uint64) limits.State {
 	s := limits.State(c.state.Load())
 	if nextState(c.marks.Load(), s, s == limits.Congested, held) == s {
 		return s
+	}
+	if locked {
+		c.updateLocked()
+		return limits.State(c.state.Load())
 	}
 	c.mu.Lock()
 	c.updateLocked()
@@ -219,14 +216,14 @@ func (c *Counter) updateLocked() {
 			return
 		}
 		c.state.Store(uint32(next))
-		w := c.changesLocked()
+		e := c.eventsLocked()
 		if c.report != nil {
-			w.pending = append(w.pending, next)
+			e.states = append(e.states, next)
 		}
 		if next < limits.Soft {
-			wake(&w.room)
+			wake(&e.room)
 		} else {
-			wake(&w.full)
+			wake(&e.full)
 		}
 	}
 }
@@ -239,36 +236,36 @@ func wake(ch *chan struct{}) {
 	}
 }
 
-// deliver reports the pending changes, unless another goroutine does so already.
+// deliver reports the pending changes and grants, unless another goroutine does so already.
 func (c *Counter) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.changes
-	if c.reporting || w == nil {
+	e := c.events
+	if c.delivering || e == nil {
 		return
 	}
-	c.reporting = true
-	for len(w.pending) > 0 {
-		s := w.pending[0]
-		w.pending = w.pending[1:]
-		c.reportUnlocked(s)
+	c.delivering = true
+	// code that is called, such as a logger, may end the goroutine
+	defer func() { c.delivering = false }()
+	for len(e.states)+len(e.granted) > 0 {
+		if len(e.states) > 0 {
+			s := e.states[0]
+			e.states = e.states[1:]
+			c.unlocked(func() { c.report(s) })
+		} else {
+			w := e.granted[0]
+			e.granted = e.granted[1:]
+			c.unlocked(func() { w.Granted(true) })
+		}
 	}
-	w.pending, c.reporting = nil, false
+	e.states, e.granted = nil, nil
 }
 
-// reportUnlocked calls report without the lock. Code that report calls, such as a logger, may end
-// the goroutine.
-func (c *Counter) reportUnlocked(s limits.State) {
+// unlocked calls f without the lock.
+func (c *Counter) unlocked(f func()) {
 	c.mu.Unlock()
-	returned := false
-	defer func() {
-		c.mu.Lock()
-		if !returned {
-			c.reporting = false
-		}
-	}()
-	c.report(s)
-	returned = true
+	defer c.mu.Lock()
+	f()
 }
 
 // nextState returns the state that follows s for the count held. Hard is final.

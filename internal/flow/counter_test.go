@@ -73,7 +73,7 @@ func TestCounter_AddsNoOverhead(t *testing.T) {
 		require.Equal(t, limits.Ready, c.Add(0), "only bytes are limited, and there are none")
 	}
 	require.Equal(t, limits.Amount{Messages: 1000}, c.Held())
-	require.True(t, c.Reserve(9))
+	require.True(t, c.TryAcquire(9))
 	require.Equal(t, limits.Soft, c.Add(1))
 	c.Remove(1002, 10)
 	require.Zero(t, c.Held())
@@ -93,9 +93,9 @@ func TestCounter_HardIsFinal(t *testing.T) {
 func TestReserve_RefusesUntilLow(t *testing.T) {
 	c, _ := newCounter(t, tenTwenty)
 	for range 10 {
-		require.True(t, c.Reserve(0))
+		require.True(t, c.TryAcquire(0))
 	}
-	require.False(t, c.Reserve(0), "the soft limit is reached")
+	require.False(t, c.TryAcquire(0), "the soft limit is reached")
 	require.Equal(t, 10, c.Held().Messages, "nothing was counted")
 	room := c.Room()
 	require.NotNil(t, room)
@@ -105,11 +105,11 @@ func TestReserve_RefusesUntilLow(t *testing.T) {
 		t.Fatal("six is above the low mark")
 	default:
 	}
-	require.False(t, c.Reserve(0))
+	require.False(t, c.TryAcquire(0))
 	c.Remove(1, 0)
 	<-room
 	require.Nil(t, c.Room())
-	require.True(t, c.Reserve(0))
+	require.True(t, c.TryAcquire(0))
 }
 
 func TestReserve_AtTheLimits(t *testing.T) {
@@ -134,10 +134,10 @@ func TestReserve_AtTheLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			counter, _ := newCounter(t, l)
 			for _, n := range c.held {
-				require.True(t, counter.Reserve(n))
+				require.True(t, counter.TryAcquire(n))
 			}
 			before := counter.Held()
-			require.Equal(t, c.want, counter.Reserve(c.bytes))
+			require.Equal(t, c.want, counter.TryAcquire(c.bytes))
 			if !c.want {
 				require.Equal(t, before, counter.Held(), "nothing was counted")
 			}
@@ -238,7 +238,7 @@ func TestCounter_ConcurrentModel(t *testing.T) {
 					c.Grow(size - mine[0])
 					bytes.Add(int64(size - mine[0]))
 					mine[0] = size
-				case c.Reserve(size):
+				case c.TryAcquire(size):
 					if n := c.Held().Messages; n > 40 {
 						t.Errorf("%d messages are held, and Reserve must not go beyond 40", n)
 					}
@@ -266,7 +266,7 @@ func BenchmarkCounter(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if c.Reserve(64) {
+			if c.TryAcquire(64) {
 				c.Remove(1, 64)
 			}
 		}

@@ -20,7 +20,7 @@ func ExampleCounter() {
 	}
 	c := flow.NewCounter(&marks, func(s limits.State) { fmt.Println("now", s) })
 
-	for c.Reserve(100) { // a message of 100 bytes goes into the queue
+	for c.TryAcquire(100) { // a message of 100 bytes goes into the queue
 	}
 	fmt.Println("waiting:", c.Held())
 

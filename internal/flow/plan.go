@@ -136,3 +136,20 @@ func perUnit(all, units int) int { return (all + units - 1) / units }
 
 // LargestOpen returns the cost of the largest Open.
 func (p *Plan) LargestOpen() int { return p.Largest + mostStrings + p.Overhead + p.Window }
+
+// Minimum returns the bytes of a class that no other class may take.
+func (p *Plan) Minimum(c Class) int {
+	switch c {
+	case Served:
+		return p.Workers * p.Window
+	case Made:
+		return p.Callers * p.Window
+	case Nested:
+		return p.NestedOwn
+	case Large:
+		return p.Large
+	case Elastic:
+		return p.Spare
+	}
+	return 0
+}

@@ -1,150 +1,167 @@
 package flow
 
 import (
-	"sync"
-	"sync/atomic"
+	"slices"
 
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Queue is room that requests take, and for which they wait by priority, and among equals in the
-// order of their arrival: no request overtakes one of its own priority or a higher one. A part of
-// the room may be reserved for priorities above normal.
-//
-// While no request waits, one takes its room without a lock, which would be contended by a thousand
-// callers. A waiter sets queued before it reads left, and a goroutine that adds to left reads
-// queued afterwards: one of the two sees the other. A Queue is safe for concurrent use after Init.
-type Queue struct {
-	// free room besides the reserve; negative while that is in use
-	left    atomic.Int64
-	reserve int64 // fixed
+// Waiter is a request for room that may have to wait, at a [Budget], a [Counter] or a [Credit].
+type Waiter struct {
+	Priority priority.Priority
+	source   Class // of the room that was granted
+	Bytes    int   // of room that it needs
+	// Granted is called once: with true when the room is granted, and with false when it never will
+	// be. It does not block.
+	Granted func(ok bool)
 
-	queued  atomic.Bool // a request waits; written with mu held
-	closed  bool        // guarded by mu, as waiting
-	mu      sync.Mutex
-	waiting *waitList // nil until a request waits
+	in           *Queue  // nil: it does not wait
+	before, next *Waiter // of its priority
 }
 
-// Ticket is a request that waits in a [Queue].
+// Ticket is a Waiter for a goroutine that waits.
 type Ticket struct {
+	Waiter
 	turn    chan struct{}
-	waiter  Waiter
 	refused bool
+}
+
+// NewTicket returns a request for bytes of room.
+func NewTicket(p priority.Priority, bytes int) *Ticket {
+	t := &Ticket{turn: make(chan struct{})}
+	t.Waiter = Waiter{Priority: p, Bytes: bytes, Granted: func(ok bool) {
+		t.refused = !ok
+		close(t.turn)
+	}}
+	return t
 }
 
 // Turn returns a channel that is closed when the request has its room, or never will: see Refused.
 func (t *Ticket) Turn() <-chan struct{} { return t.turn }
 
-// Refused reports, once the channel of Turn is closed, that the Queue was closed.
+// Refused reports, once the channel of Turn is closed, that the request gets no room.
 func (t *Ticket) Refused() bool { return t.refused }
 
-// Init prepares q with room, of which the reserve is for priorities above normal.
-func (q *Queue) Init(room, reserve int64) {
-	q.reserve = reserve
-	q.left.Store(room - reserve)
+// Queue has the requests that wait for room: by priority, and among equals in the order of their
+// arrival. Each operation takes constant time, whatever the number of waiters. The zero Queue is
+// empty and strict. A Queue is guarded by the lock of its owner. The owner decides whether there is
+// room for the first waiter.
+type Queue struct {
+	levels []level // of the priorities that wait, the highest first
+	len    int
+
+	share float64           // of the granted bytes, for lower priorities than the highest; fixed
+	owed  float64           // bytes that these have earned
+	last  priority.Priority // of these, the one served last
 }
 
-// Acquire takes n of the room and returns nil, or returns a Ticket. The caller waits for its Turn,
-// or calls Leave. n is at most [math.MaxInt].
-func (q *Queue) Acquire(p priority.Priority, n int64) *Ticket {
-	if !q.queued.Load() && q.take(p, n) {
-		return nil
+// level has the waiters of one priority.
+type level struct {
+	priority    priority.Priority
+	first, last *Waiter
+}
+
+// find returns the place of the level of p, and whether it is there.
+func (q *Queue) find(p priority.Priority) (at int, ok bool) {
+	return slices.BinarySearchFunc(q.levels, p, func(l level, p priority.Priority) int { return int(p) - int(l.priority) })
+}
+
+// push puts w behind the waiters of its priority. w must not wait yet.
+func (q *Queue) push(w *Waiter) {
+	at, ok := q.find(w.Priority)
+	if !ok {
+		q.levels = slices.Insert(q.levels, at, level{priority: w.Priority})
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.queued.Store(true)
-	if q.waiting == nil {
-		q.waiting = new(waitList)
-	}
-	if q.waiting.passes(p) && q.take(p, n) {
-		q.queued.Store(q.waiting.len > 0)
-		return nil
-	}
-	t := &Ticket{turn: make(chan struct{})}
-	t.waiter = Waiter{Priority: p, Bytes: int(n), Granted: func(ok bool) {
-		t.refused = !ok
-		close(t.turn)
-	}}
-	if q.closed {
-		t.waiter.Granted(false)
+	l := &q.levels[at]
+	w.in, w.before = q, l.last
+	if l.last == nil {
+		l.first = w
 	} else {
-		q.waiting.push(&t.waiter)
+		l.last.next = w
 	}
-	return t
+	l.last = w
+	q.len++
 }
 
-// take takes n of the room if there is enough for a request of this priority.
-func (q *Queue) take(p priority.Priority, n int64) bool {
-	var least int64
-	if p > priority.Normal {
-		least = -q.reserve
+// remove removes w, and reports whether w was in q.
+func (q *Queue) remove(w *Waiter) bool {
+	if w.in != q {
+		return false
 	}
-	for {
-		left := q.left.Load()
-		if left-n < least {
-			return false
-		}
-		if q.left.CompareAndSwap(left, left-n) {
-			return true
-		}
+	at, _ := q.find(w.Priority)
+	l := &q.levels[at]
+	if w.before == nil {
+		l.first = w.next
+	} else {
+		w.before.next = w.next
 	}
+	if w.next == nil {
+		l.last = w.before
+	} else {
+		w.next.before = w.before
+	}
+	if l.first == nil {
+		q.levels = slices.Delete(q.levels, at, at+1)
+	}
+	w.in, w.before, w.next = nil, nil, nil
+	q.len--
+	return true
 }
 
-// Leave ends the wait of t. Room that it has got meanwhile goes to another request.
-func (q *Queue) Leave(t *Ticket) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.waiting.remove(&t.waiter) && !t.refused {
-		q.left.Add(int64(t.waiter.Bytes))
+// first returns the waiter that is next in turn, or nil.
+func (q *Queue) first() *Waiter {
+	if len(q.levels) == 0 {
+		return nil
 	}
-	q.grantLocked() // it may have blocked other requests
+	return q.levels[q.turn()].first
 }
 
-// Release adds n to the room: what a request has taken, or more room.
-func (q *Queue) Release(n int64) {
-	q.left.Add(n)
-	if q.queued.Load() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.grantLocked()
-	}
-}
-
-// grantLocked gives room to waiting requests, as far as there is enough.
-func (q *Queue) grantLocked() {
-	if q.waiting == nil {
-		return
-	}
-	for w := q.waiting.first(); w != nil && q.take(w.Priority, int64(w.Bytes)); w = q.waiting.first() {
-		q.waiting.remove(w)
-		w.Granted(true)
-	}
-	if q.waiting.len == 0 {
-		q.queued.Store(false)
-	}
-}
-
-// Close refuses the waiting requests, and all later ones that would have to wait.
-func (q *Queue) Close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	for q.waiting != nil && q.waiting.len > 0 {
-		w := q.waiting.first()
-		q.waiting.remove(w)
-		w.Granted(false)
-	}
-}
-
-// Left returns the free room, the reserve included.
-func (q *Queue) Left() int64 { return q.left.Load() + q.reserve }
-
-// Len returns the number of waiting requests.
-func (q *Queue) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting == nil {
+// turn returns the level that is next in turn: the highest, or one of the lower ones if their share
+// is due.
+func (q *Queue) turn() int {
+	if len(q.levels) == 1 || q.owed <= 0 {
 		return 0
 	}
-	return q.waiting.len
+	for i, l := range q.levels[1:] {
+		if l.priority < q.last {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+// grant removes the waiters in turn for which take finds room, and appends them to granted.
+func (q *Queue) grant(granted []*Waiter, take func(w *Waiter) bool) []*Waiter {
+	for q.len > 0 {
+		at := q.turn()
+		w := q.levels[at].first
+		if !take(w) {
+			break
+		}
+		switch {
+		case len(q.levels) == 1:
+			q.owed = 0
+		case at == 0:
+			q.owed += q.share * float64(w.Bytes)
+		default:
+			q.owed -= (1 - q.share) * float64(w.Bytes)
+			q.last = w.Priority
+		}
+		q.remove(w)
+		granted = append(granted, w)
+	}
+	return granted
+}
+
+// passes reports whether a request of priority p need not wait for other ones: none of that
+// priority or a higher one waits.
+func (q *Queue) passes(p priority.Priority) bool {
+	return len(q.levels) == 0 || q.levels[0].priority < p
+}
+
+// Grant reports to waiters that their room is granted. The caller holds no lock.
+func Grant(waiters []*Waiter) {
+	for _, w := range waiters {
+		w.Granted(true)
+	}
 }

@@ -68,9 +68,9 @@ func TestTally_PressedAndOver(t *testing.T) {
 func TestTally_PressedShrinksWindows(t *testing.T) {
 	p := flow.Plan{Window: 4 << 10, Workers: 1, Room: 4 << 20, Spare: 1 << 20, Large: 1 << 20}
 	t1 := flow.NewTally(100)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	r.Heed(t1)
-	var h flow.Hold
+	var h flow.Window
 	require.True(t, r.Begin(&h))
 	first := h.Bytes()
 	require.Greater(t, first, uint64(p.Window))

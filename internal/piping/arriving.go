@@ -14,8 +14,9 @@ type arrivingBlock struct {
 	idle    bool        // the room for large Blocks may call End.evicted
 
 	// bytes held for the Block, underway or first in the inbox
-	debt     int // in the room for large Blocks
-	reserved int // in the room for running calls, because no receiver waits any more
+	debt     int        // in the class source of the Budget
+	source   flow.Class // Large, which must not wait for an application, or Elastic
+	reserved int        // in the room for running calls, because no receiver waits any more
 }
 
 // cost returns the cost of the arrived parts.
@@ -27,11 +28,11 @@ func (b *arrivingBlock) cost(t *Terms) uint64 {
 }
 
 // withdraw withdraws the claim, if it waits.
-func (b *arrivingBlock) withdraw(room *flow.Room, a *deferred) {
+func (b *arrivingBlock) withdraw(budget *flow.Budget, a *deferred) {
 	if !b.claimed {
 		return
 	}
-	waited, claims := room.Withdraw(&b.claim)
+	waited, claims := budget.Withdraw(&b.claim)
 	if waited { // otherwise the claim is about to be granted
 		b.claimed = false
 	}
@@ -39,15 +40,15 @@ func (b *arrivingBlock) withdraw(room *flow.Room, a *deferred) {
 }
 
 // vacate releases the debt.
-func (b *arrivingBlock) vacate(room *flow.Room, a *deferred) {
-	a.grant(room.Disallow(b.debt))
+func (b *arrivingBlock) vacate(budget *flow.Budget, a *deferred) {
+	a.grant(budget.Release(b.source, b.debt))
 	a.reserved += b.reserved
 	b.debt, b.reserved = 0, 0
 }
 
 // reserve moves the debt into the room for running calls, which has been reserved.
-func (b *arrivingBlock) reserve(room *flow.Room, a *deferred) {
-	a.grant(room.Disallow(b.debt))
+func (b *arrivingBlock) reserve(budget *flow.Budget, a *deferred) {
+	a.grant(budget.Release(b.source, b.debt))
 	a.moved += b.debt
 	b.reserved, b.debt = b.debt, 0
 }
@@ -93,12 +94,12 @@ func (r *receiver) grantRest(s endState, t *Terms, a *deferred) {
 		return
 	}
 	bytes := end - r.taken - r.hold.Bytes()
-	if !listens || b.claimed || b.debt > 0 || bytes > uint64(t.Room.Plan().Large) {
+	if !listens || b.claimed || b.debt > 0 || bytes > uint64(t.Budget.Plan().Large) {
 		return // the last: more than there ever will be
 	}
 	b.claim = flow.Waiter{Priority: r.priority, Bytes: int(bytes), Granted: b.granted}
-	if b.claimed = !t.Room.Allow(&b.claim); b.claimed {
-		a.grant(t.Room.Evict())
+	if b.claimed = !t.Budget.Acquire(flow.Large, &b.claim); b.claimed {
+		a.grant(t.Budget.Evict())
 	} else {
 		r.grantUpTo(end, a)
 	}
@@ -106,7 +107,8 @@ func (r *receiver) grantRest(s endState, t *Terms, a *deferred) {
 
 // grantUpTo grants credit up to end. The claim has got the room that the window does not cover.
 func (r *receiver) grantUpTo(end uint64, a *deferred) {
-	r.extras.arriving.debt = r.extras.arriving.claim.Bytes
+	b := &r.extras.arriving
+	b.debt, b.source = b.claim.Bytes, b.claim.Source()
 	r.granted = end
 	r.announce(creditDue, a)
 }
@@ -120,7 +122,7 @@ func (r *receiver) claimed(s endState, t *Terms, a *deferred) {
 		r.grantUpTo(end, a)
 		return
 	}
-	a.grant(t.Room.Disallow(b.claim.Bytes))
+	a.grant(t.Budget.Release(b.claim.Source(), b.claim.Bytes))
 	r.grantRest(s, t, a)
 }
 
@@ -131,9 +133,9 @@ func (r *receiver) forget(s endState, t *Terms, a *deferred) {
 		return
 	}
 	b := &r.extras.arriving
-	b.withdraw(t.Room, a)
+	b.withdraw(t.Budget, a)
 	if b.underway || r.inbox.Len() == 0 {
-		b.vacate(t.Room, a)
+		b.vacate(t.Budget, a)
 	}
 	b.underway = false
 }
@@ -150,8 +152,8 @@ func (r *receiver) abandon(s endState, t *Terms, a *deferred) {
 	if !r.windowed() {
 		return
 	}
-	b.withdraw(t.Room, a)
-	b.vacate(t.Room, a)
+	b.withdraw(t.Budget, a)
+	b.vacate(t.Budget, a)
 	if s.wants() && r.hold.Base > 0 { // otherwise the call waits for a worker
 		r.credit(s, t, r.inbox.Len() == 0, a)
 	}
@@ -160,21 +162,23 @@ func (r *receiver) abandon(s endState, t *Terms, a *deferred) {
 // takes reports whether a receiver is about to take the first Block of the inbox.
 func (r *receiver) takes(s endState) bool { return r.waiting > 0 && (!r.paused || s.over()) }
 
-// moveDebt is called when no receiver waits any more for the Block that has a debt. A complete
-// Block moves to spare room, since it must not block the large Blocks of other pipes. moveDebt
-// returns the bytes for which there is no spare room.
+// moveDebt is called when no receiver waits any more for the Block that has a debt. Its room must
+// not block the large Blocks of other pipes, so the debt moves to the elastic room. moveDebt
+// returns the bytes of a complete Block for which there is no elastic room.
 func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
 	if r.extras == nil || !r.windowed() || r.takes(s) {
 		return 0
 	}
 	b := &r.extras.arriving
 	switch { // a claim keeps its turn: the receiver may come back
-	case b.debt == 0:
-	case t.Room.Fit(&r.hold, r.hold.Bytes()+uint64(b.debt)):
-		a.grant(t.Room.Disallow(b.debt))
-		b.debt = 0
-	case !b.underway:
-		return b.debt
+	case b.debt == 0 || b.source == flow.Elastic:
+	default:
+		ok, granted := t.Budget.Move(b.debt)
+		if a.grant(granted); ok {
+			b.source = flow.Elastic
+		} else if !b.underway {
+			return b.debt
+		}
 	}
 	return 0
 }
@@ -185,14 +189,14 @@ func (r *receiver) moveDebt(s endState, t *Terms, a *deferred) (unplaced int) {
 func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, evicted func(bool), a *deferred) (nowhere bool) {
 	b := &r.extras.arriving
 	switch {
-	case r.takes(s) || b.debt != unplaced: // they need no other room any more
+	case r.takes(s) || b.debt != unplaced || b.source != flow.Large: // no other room is needed
 		if reserved {
 			a.unused = unplaced
 		}
 	case reserved:
-		b.reserve(t.Room, a)
+		b.reserve(t.Budget, a)
 	case !b.idle:
-		b.idle = t.Room.Idle(&flow.Waiter{Granted: evicted})
+		b.idle = t.Budget.Idle(&flow.Waiter{Granted: evicted})
 		return !b.idle
 	}
 	return false

@@ -79,7 +79,7 @@ func TestDebt_LeftAtEnd(t *testing.T) {
 			for s.there.s.deliver() {
 			}
 			<-r.done
-			held := s.here.s.room.Load().Large
+			held := loadOf(s.here.s.room).Large
 			if r.err != nil {
 				_, err := s.here.Recv(background)
 				require.NoError(t, err)

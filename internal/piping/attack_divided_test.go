@@ -84,11 +84,11 @@ func TestDivided_AwaitCreditBeside(t *testing.T) {
 
 // A stream whose call waits for a worker gets no credit, even after its peer has given up a Block.
 func TestDivided_BeforeTheHandler(t *testing.T) {
-	room := flow.NewRoom(&flow.Plan{Room: 1 << 20, Window: early, Workers: 1, Callers: 1, Spare: 128 << 10, Extra: 64 << 10, Large: 1 << 20})
-	var h flow.Hold
+	room := flow.NewBudget(&flow.Plan{Room: 1 << 20, Window: early, Workers: 1, Callers: 1, Spare: 128 << 10, Extra: 64 << 10, Large: 1 << 20})
+	var h flow.Window
 	ok, _ := room.TakeExtra(&h, 30_000, nil)
 	require.True(t, ok)
-	_, end, port := newPipe(piping.Config{Granted: early + 30_000, Hold: h, Terms: &piping.Terms{Room: room, Usual: 512 << 10}})
+	_, end, port := newPipe(piping.Config{Granted: early + 30_000, Hold: h, Terms: &piping.Terms{Budget: room, Usual: 512 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockBegins(20_000))
 	end.PartArrived(1024)
 	end.BlockAbandoned()

@@ -158,12 +158,12 @@ func TestDebt_ReceiverLeft(t *testing.T) {
 			s.run()
 			require.NoError(t, s.there.Err(), "the receiver may come back")
 			others := flow.Waiter{Bytes: plan.Large, Granted: func(bool) {}}
-			require.False(t, s.there.s.room.Allow(&others))
+			require.False(t, s.there.s.room.Acquire(flow.Large, &others))
 			flow.Grant(s.there.s.room.Evict())
 			s.run()
 			require.ErrorIs(t, s.there.Err(), codec.ErrStalled)
 			require.ErrorIs(t, s.here.Err(), codec.ErrStalled)
-			flow.Grant(s.there.s.room.Disallow(others.Bytes))
+			flow.Grant(s.there.s.room.Release(flow.Large, others.Bytes))
 			s.finish()
 		})
 	})
@@ -256,7 +256,7 @@ func TestStop_AfterLastBlock(t *testing.T) {
 		require.Equal(t, 1, s.there.s.messages)
 		s.there.Stop()
 		require.Zero(t, s.there.s.messages)
-		require.Equal(t, flow.Load{}, s.load())
+		require.Equal(t, load{}, s.load())
 		s.there.StartReading()
 		_, err := s.there.Recv(background)
 		require.Equal(t, io.EOF, err)
@@ -331,7 +331,7 @@ func TestDebt_TakenAtEnd(t *testing.T) {
 			}
 			<-r.done
 			require.Len(t, r.block.Payload, large)
-			require.Zero(t, s.here.s.room.Load().Large)
+			require.Zero(t, loadOf(s.here.s.room).Large)
 			s.finish()
 		})
 	}

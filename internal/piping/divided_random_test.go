@@ -109,7 +109,7 @@ func (r *randomStreams) end(i int, e *end) {
 func (r *randomStreams) check() {
 	for i, e := range r.ends {
 		a := e.end().Account()
-		require.LessOrEqual(r.t, e.s.room.Load().Large, r.plan.Large)
+		require.LessOrEqual(r.t, loadOf(e.s.room).Large, r.plan.Large)
 		require.Zero(r.t, e.s.overrun, "%d: %v", i, r.log)
 		if !a.Over && !a.Stopped && !a.EndedThere {
 			promised := max(a.Granted, a.Received, a.Taken) - a.Taken
@@ -177,7 +177,7 @@ func TestDivided_RandomSchedules(t *testing.T) {
 				}
 				r.carry()
 				for _, s := range r.sides {
-					require.Equal(t, flow.Load{}, s.room.Load(), "seed %d", seed)
+					require.Equal(t, load{}, loadOf(s.room), "seed %d", seed)
 					require.Equal(t, 1<<20, s.reserved, "seed %d", seed)
 				}
 			}()

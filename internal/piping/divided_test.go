@@ -265,7 +265,7 @@ func TestWindow_UsedUpIsPressure(t *testing.T) {
 }
 
 func TestPart_BeyondLimit(t *testing.T) {
-	_, end, _ := running(t, flow.NewRoom(&plan))
+	_, end, _ := running(t, flow.NewBudget(&plan))
 	require.Equal(t, piping.Accepted, end.BlockBegins(large))
 	granted, v := end.PartArrived(1024)
 	require.Equal(t, piping.Accepted, v)
@@ -323,7 +323,7 @@ func TestDivided_GivenUpBesideInbox(t *testing.T) {
 		require.NoError(t, s.here.Send(background, make([]byte, kept/2-overhead)))
 		b := s.here.send(large)
 		s.run()
-		others := make([]flow.Hold, 4)
+		others := make([]flow.Window, 4)
 		for i := range others { // take the spare room
 			s.there.s.room.Lend(&others[i])
 			s.there.s.room.Took(&others[i])

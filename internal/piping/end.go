@@ -8,7 +8,7 @@
 // raises the total as its application takes Blocks. A Block costs its payload and an overhead that
 // the receiver has announced. A small Block is sent when its whole cost fits into the window. A
 // large one that does not fit is sent in pieces, and the receiver grants the credit for the rest
-// when its application waits for that Block. Granted credit is reserved in a [flow.Room]. A slow
+// when its application waits for that Block. Granted credit is reserved in a [flow.Budget]. A slow
 // reader blocks its own pipe and no other.
 //
 // The End has the lock and determines the order of events. The other types of the package do not
@@ -48,11 +48,11 @@ type Config struct {
 
 	Terms *Terms
 
-	Loss      uint8     // default loss rate of Blocks
-	SendLimit uint64    // total cost that the peer granted first, or [Unlimited]
-	Granted   uint64    // total cost that this side granted first, or [Unlimited]
-	Hold      flow.Hold // the room for Granted
-	Unary     bool      // neither direction has Blocks
+	Loss      uint8       // default loss rate of Blocks
+	SendLimit uint64      // total cost that the peer granted first, or [Unlimited]
+	Granted   uint64      // total cost that this side granted first, or [Unlimited]
+	Hold      flow.Window // the room for Granted
+	Unary     bool        // neither direction has Blocks
 
 	// Lasting says that the Port is also a context that ends only after the pipe is over. A wait
 	// with that context need not watch for its end, for which the context would have to make a

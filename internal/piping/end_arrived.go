@@ -183,7 +183,7 @@ func (e *End) SkipArrived(sent uint64) bool {
 	var a deferred
 	e.in.taken += sent - received
 	if e.state.wants() {
-		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.used(e.terms)))
+		a.grant(e.terms.Budget.Shrink(&e.in.hold, e.in.used(e.terms)))
 		e.in.refill(e.state, e.terms, &a)
 	}
 	e.unlock(a)

@@ -142,7 +142,7 @@ func (e *End) evicted(bool) {
 	e.mu.Lock()
 	b := &e.in.extras.arriving
 	b.idle = false
-	a := deferred{abort: b.debt > 0 && !b.underway && !e.in.takes(e.state)}
+	a := deferred{abort: b.debt > 0 && b.source == flow.Large && !b.underway && !e.in.takes(e.state)}
 	e.unlock(a)
 }
 
@@ -209,8 +209,8 @@ func (e *End) setPaused(paused bool) {
 func (e *End) pausedLocked() bool { return e.in.paused && !e.state.over() }
 
 // BeginHandler gives a window to the pipe of a handler that is about to run.
-func (e *End) BeginHandler(h flow.Hold) {
-	if e.terms.Room == nil {
+func (e *End) BeginHandler(h flow.Window) {
+	if e.terms.Budget == nil {
 		return
 	}
 	var a deferred

@@ -22,7 +22,7 @@ import (
 // depart, and departed ones for deliver.
 type side struct {
 	t     testing.TB
-	room  *flow.Room
+	room  *flow.Budget
 	terms piping.Terms
 	other *side
 
@@ -339,9 +339,9 @@ func (s *side) deliver() bool {
 func newSides(t testing.TB, plan flow.Plan, largest uint64) (a, b *side) {
 	sides := [2]*side{}
 	for i := range sides {
-		s := &side{t: t, room: flow.NewRoom(&plan)}
+		s := &side{t: t, room: flow.NewBudget(&plan)}
 		s.terms = piping.Terms{
-			Room: s.room, Overhead: overhead, Early: early, Usual: uint32(largest), PeerOverhead: overhead, PeerEarly: early,
+			Budget: s.room, Overhead: overhead, Early: early, Usual: uint32(largest), PeerOverhead: overhead, PeerEarly: early,
 			Ledger: s,
 		}
 		sides[i] = s
@@ -353,13 +353,13 @@ func newSides(t testing.TB, plan flow.Plan, largest uint64) (a, b *side) {
 // open opens a stream from s, or returns nil if s has no window for it. Its handler has not begun.
 func (s *side) open(priority int8) (caller, callee *end) {
 	claim := &flow.Waiter{Granted: func(bool) {}}
-	if !s.room.Open(claim) {
+	if !s.room.Acquire(flow.Made, claim) {
 		s.room.Withdraw(claim)
 		return nil, nil
 	}
 	caller, callee = &end{s: s}, &end{s: s.other}
 	caller.other, callee.other = callee, caller
-	var h flow.Hold
+	var h flow.Window
 	s.room.Opened(claim, &h)
 	caller.end().Init(piping.Config{Port: caller.port(), Terms: &s.terms, Hold: h, Granted: h.Bytes(), SendLimit: early})
 	callee.end().Init(piping.Config{Port: callee.port(), Terms: &s.other.terms, Granted: early, SendLimit: h.Bytes()})
@@ -368,7 +368,7 @@ func (s *side) open(priority int8) (caller, callee *end) {
 
 // begin gives the handler of callee its window, and reports whether there was one.
 func (e *end) begin() bool {
-	var h flow.Hold
+	var h flow.Window
 	if !e.s.room.Begin(&h) {
 		return false
 	}

@@ -98,7 +98,7 @@ func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
 	if c.SendLimit == 0 {
 		c.SendLimit = piping.Unlimited
 	}
-	if c.Terms.Room == nil {
+	if c.Terms.Budget == nil {
 		c.Granted = piping.Unlimited
 	}
 	(*piping.End)(p).Init(c)
@@ -120,10 +120,10 @@ func told(end *piping.End) (list []message.Control) {
 var background = context.Background()
 
 // running returns the pipe of a handler that has begun, with a window from room.
-func running(t *testing.T, room *flow.Room) (*pipe.Pipe, *piping.End, *port) {
+func running(t *testing.T, room *flow.Budget) (*pipe.Pipe, *piping.End, *port) {
 	t.Helper()
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 512 << 10}})
-	var h flow.Hold
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Budget: room, Usual: 512 << 10}})
+	var h flow.Window
 	require.True(t, room.Begin(&h))
 	end.BeginHandler(h)
 	return p, end, port

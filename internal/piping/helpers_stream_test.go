@@ -50,13 +50,13 @@ func streams(t *testing.T, n, room int) (all []*stream) {
 // claim has a large Block wait for the room of another one. free releases that room.
 func (s *stream) claim() (b *doing, free func()) {
 	others := flow.Waiter{Bytes: plan.Large, Granted: func(bool) {}}
-	require.True(s.t, s.there.s.room.Allow(&others))
+	require.True(s.t, s.there.s.room.Acquire(flow.Large, &others))
 	b = s.here.send(large)
 	s.run()
 	s.there.recv()
 	s.run()
 	require.Equal(s.t, 1, s.load().Asking)
-	return b, func() { flow.Grant(s.there.s.room.Disallow(others.Bytes)) }
+	return b, func() { flow.Grant(s.there.s.room.Release(flow.Large, others.Bytes)) }
 }
 
 // run sends and delivers all messages.
@@ -74,7 +74,7 @@ func (s *stream) run() {
 }
 
 // load returns the load of the receiver's room.
-func (s *stream) load() flow.Load { return s.there.s.room.Load() }
+func (s *stream) load() load { return loadOf(s.there.s.room) }
 
 // finish ends the call, and requires that no room is held any more.
 func (s *stream) finish() {
@@ -84,7 +84,7 @@ func (s *stream) finish() {
 	s.there.Abort(nil)
 	s.run()
 	for _, e := range []*end{s.here, s.there} {
-		require.Equal(s.t, flow.Load{}, e.s.room.Load())
+		require.Equal(s.t, load{}, loadOf(e.s.room))
 		require.Zero(s.t, e.s.messages)
 		require.Zero(s.t, e.s.bytes)
 		require.Zero(s.t, e.s.overrun)
@@ -120,4 +120,12 @@ func (d *doing) isDone() bool {
 	default:
 		return false
 	}
+}
+
+// load is the granted part of a Budget.
+type load struct{ Windows, Large, Opening, Asking int }
+
+func loadOf(b *flow.Budget) load {
+	l := b.Load()
+	return load{l.Windows().Granted, l[flow.Large].Granted, l[flow.Made].Waiting, l[flow.Large].Waiting}
 }

@@ -129,15 +129,15 @@ func TestSkip_NotInUse(t *testing.T) {
 }
 
 func TestSkip_FreesRoom(t *testing.T) {
-	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
 	p, end, _ := running(t, room)
 	granted := end.Account().Granted
 	require.EqualValues(t, 64<<10, granted)
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
-	require.Equal(t, 64<<10, room.Load().Windows)
+	require.Equal(t, 64<<10, loadOf(room).Windows)
 
 	require.True(t, end.SkipArrived(granted-2*early))
-	require.Equal(t, 2*early+100+overhead, room.Load().Windows, "the credit that stays, and the Blocks in the inbox")
+	require.Equal(t, 2*early+100+overhead, loadOf(room).Windows, "the credit that stays, and the Blocks in the inbox")
 	_, err := p.Recv(background)
 	require.NoError(t, err)
 	require.Equal(t, granted, end.Account().Granted, "a limit is never lowered")
@@ -163,7 +163,7 @@ func TestSkip_BeyondCredit(t *testing.T) {
 		"behind a Stop, and too old": {func(e *piping.End) { e.Stop() }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
+			room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
 			_, end, _ := running(t, room)
 			require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
 			c.do(end)

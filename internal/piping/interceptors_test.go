@@ -130,7 +130,7 @@ func TestAround_AsksForSent(t *testing.T) {
 }
 
 func TestAround_WindowCountsReceived(t *testing.T) {
-	room := flow.NewRoom(&plan)
+	room := flow.NewBudget(&plan)
 	p, end, port := running(t, room)
 	end.Wrap(piping.StreamInterceptor{Recv: func([]byte) ([]byte, error) { return make([]byte, 5000), nil }})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))

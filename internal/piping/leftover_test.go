@@ -29,7 +29,7 @@ func answered(t *testing.T, blocks int) *stream {
 	require.Equal(t, "result", string(result))
 	require.EqualValues(t, 1, s.here.s.terms.Left())
 	require.Equal(t, blocks, s.here.s.messages)
-	require.Equal(t, early, s.here.s.room.Load().Windows)
+	require.Equal(t, early, loadOf(s.here.s.room).Windows)
 	return s
 }
 
@@ -140,7 +140,7 @@ func TestLeftover_Idle(t *testing.T) {
 		require.True(t, dropped)
 		require.Zero(t, s.here.s.terms.Left())
 		require.Zero(t, s.here.s.bytes)
-		require.Equal(t, flow.Load{}, s.here.s.room.Load())
+		require.Equal(t, load{}, loadOf(s.here.s.room))
 		_, err = s.here.Recv(background)
 		require.ErrorIs(t, err, codec.ErrStalled)
 		require.ErrorContains(t, err, "receive all Blocks")
@@ -162,7 +162,7 @@ func TestLeftover_DebtMoves(t *testing.T) {
 					s.here.StopReading() // until the call ends
 					s.run()
 					<-b.done
-					require.Positive(t, s.here.s.room.Load().Large)
+					require.Positive(t, loadOf(s.here.s.room).Large)
 					s.here.s.reserved = free
 					s.there.end().Close(nil)
 					for s.there.depart() {
@@ -172,7 +172,7 @@ func TestLeftover_DebtMoves(t *testing.T) {
 					}
 					<-r.done
 					flow.Grant(s.here.s.room.Evict()) // another pipe needs the room
-					require.Zero(t, s.here.s.room.Load().Large)
+					require.Zero(t, loadOf(s.here.s.room).Large)
 					if r.err != nil {
 						left++
 						b, err := s.here.Recv(background)
@@ -214,7 +214,7 @@ func TestBegin_AfterLastBlock(t *testing.T) {
 		require.NoError(t, s.here.CloseSend())
 		s.run()
 		require.True(t, s.there.begin())
-		require.Zero(t, b.room.Load().Windows, "a handler without Blocks to come needs no window")
+		require.Zero(t, loadOf(b.room).Windows, "a handler without Blocks to come needs no window")
 		s.finish()
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 func TestPause_NoDebt(t *testing.T) {
@@ -50,7 +48,7 @@ func TestPause_InLine(t *testing.T) {
 		s.there.StopReading()
 		free()
 		s.run()
-		require.Equal(t, flow.Load{Windows: early}, s.load(), "it has passed its turn on")
+		require.Equal(t, load{Windows: early}, s.load(), "it has passed its turn on")
 		s.there.StartReading()
 		s.run()
 		require.True(t, b.isDone())

@@ -17,7 +17,7 @@ type receiver struct {
 	granted uint64            // cost up to which the peer may send
 	arrived signal            // set when there is something to receive
 	extras  *receiverExtras   // nil until it is needed
-	hold    flow.Hold         // the room of the window
+	hold    flow.Window       // the room of the window
 	largest uint32            // cost of the largest received Block
 	waiting uint16            // number of waiting calls of Recv
 	paused  bool              // by the application

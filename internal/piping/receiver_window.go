@@ -38,14 +38,14 @@ func (r *receiver) raise(t *Terms, least uint64, a *deferred) {
 	r.granted = total
 	r.announce(creditDue, a)
 	if r.extras != nil && r.needed(t) == 0 {
-		r.extras.arriving.withdraw(t.Room, a)
+		r.extras.arriving.withdraw(t.Budget, a)
 	}
 }
 
 // grow enlarges the window to want, or shrinks it if other windows need the room, but not below the
 // granted credit.
 func (r *receiver) grow(t *Terms, want uint64, a *deferred) {
-	a.grant(t.Room.Grow(&r.hold, want, r.used(t)))
+	a.grant(t.Budget.Grow(&r.hold, want, r.used(t)))
 }
 
 // took processes the taking of a Block of the given cost. It resizes the window, and sends credit
@@ -55,15 +55,15 @@ func (r *receiver) took(s endState, t *Terms, cost uint64, a *deferred) {
 	if !r.windowed() {
 		return
 	}
-	a.grant(t.Room.Took(&r.hold))
+	a.grant(t.Budget.Took(&r.hold))
 	// a complete Block with a debt is the first one in the inbox
 	if r.extras != nil && !r.extras.arriving.underway {
-		r.extras.arriving.vacate(t.Room, a)
+		r.extras.arriving.vacate(t.Budget, a)
 	}
 	drained := r.inbox.Len() == 0
 	if s&(endedThere|over) != 0 {
 		if drained {
-			a.grant(t.Room.Shrink(&r.hold, 0))
+			a.grant(t.Budget.Shrink(&r.hold, 0))
 		}
 		return
 	}
@@ -124,12 +124,12 @@ func (r *receiver) use(t *Terms, owed uint64) uint64 {
 }
 
 // begin gives the receiver the window of a handler that is about to run.
-func (r *receiver) begin(s endState, t *Terms, h flow.Hold, a *deferred) {
+func (r *receiver) begin(s endState, t *Terms, h flow.Window, a *deferred) {
 	if !s.wants() { // no more Blocks arrive
-		a.grant(t.Room.End(&h))
+		a.grant(t.Budget.End(&h))
 		return
 	}
-	a.grant(t.Room.Join(&r.hold, h))
+	a.grant(t.Budget.Join(&r.hold, h))
 	r.raise(t, 0, a)
 }
 
@@ -140,7 +140,7 @@ func (r *receiver) settle(s endState, t *Terms, a *deferred) {
 		return
 	}
 	r.forget(s, t, a)
-	a.grant(t.Room.Shrink(&r.hold, r.received(t)-r.taken))
+	a.grant(t.Budget.Shrink(&r.hold, r.received(t)-r.taken))
 }
 
 // release releases the whole room of the window, for Blocks that will not be taken.
@@ -149,5 +149,5 @@ func (r *receiver) release(s endState, t *Terms, a *deferred) {
 		return
 	}
 	r.forget(s, t, a)
-	a.grant(t.Room.End(&r.hold))
+	a.grant(t.Budget.End(&r.hold))
 }

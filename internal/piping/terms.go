@@ -16,7 +16,7 @@ const Unlimited = math.MaxUint64
 // Terms are the parameters for Blocks that the two sides of a session have agreed on. The pipes of
 // a session share them.
 type Terms struct {
-	Room     *flow.Room   // for received Blocks; nil: this side has no windows
+	Budget   *flow.Budget // for received Blocks; nil: this side has no windows
 	Overhead uint64       // cost of a received Block besides its payload
 	Early    uint32       // credit that the peer always gets: see [flow.Plan].Window
 	Usual    uint32       // size to which windows grow on any path

@@ -12,10 +12,10 @@ import (
 
 func TestWindow_GrowsWithReader(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 16 << 10}})
+	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Budget: room, Usual: 16 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
-	end.BeginHandler(flow.Hold{Base: 8 << 10, Source: flow.Workers})
+	end.BeginHandler(flow.Window{Base: 8 << 10, Class: flow.Served})
 	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 	require.Empty(t, told(end), "once")
 	for range 6 {
@@ -38,19 +38,19 @@ func TestWindow_GrowsWithReader(t *testing.T) {
 // TestWindow_GrowsWithExtraCredit has a window of 64 KiB. Credits at its half never let the peer
 // use it up.
 func TestWindow_GrowsWithExtraCredit(t *testing.T) {
-	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 64 << 20, Spare: 8 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 64 << 20, Spare: 8 << 20})
 	p, end, _ := running(t, room)
-	require.Equal(t, 64<<10, room.Load().Windows)
+	require.Equal(t, 64<<10, loadOf(room).Windows)
 	for range 40 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(4<<10-overhead)))
 		p.Recv(background)
 	}
-	require.GreaterOrEqual(t, room.Load().Windows, 128<<10)
+	require.GreaterOrEqual(t, loadOf(room).Windows, 128<<10)
 }
 
 func TestCredit_AnnouncedOnce(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 4 << 10, Workers: 1})
+	room := flow.NewBudget(&flow.Plan{Window: 4 << 10, Workers: 1})
 	p, end, port := running(t, room)
 	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
@@ -62,11 +62,11 @@ func TestCredit_AnnouncedOnce(t *testing.T) {
 
 func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Room: 384 << 10, Opens: 332 << 10, Spare: 48 << 10})
+	room := flow.NewBudget(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Room: 384 << 10, Opens: 332 << 10, Spare: 48 << 10})
 	p, end, _ := running(t, room)
 	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the spare room more than is guaranteed")
-	var others flow.Hold
-	require.True(t, room.Fit(&others, 42<<10), "all that is left")
+	var others flow.Window
+	flow.Grant(room.Grow(&others, 42<<10, 42<<10)) // all that is left
 	room.Resize(336 << 10)
 	for range 8 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
@@ -110,11 +110,11 @@ func TestWindow_None(t *testing.T) {
 // several small Blocks arrive together.
 func TestWindow_GrowsWithPath(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
-	terms := &piping.Terms{Room: room, Usual: 8 << 10, Most: 1 << 20}
+	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
+	terms := &piping.Terms{Budget: room, Usual: 8 << 10, Most: 1 << 20}
 	terms.Holds.Store(64 << 10)
 	p, end, _ := newPipe(piping.Config{Granted: early, Terms: terms})
-	end.BeginHandler(flow.Hold{Base: 8 << 10, Source: flow.Workers})
+	end.BeginHandler(flow.Window{Base: 8 << 10, Class: flow.Served})
 	told(end)
 	for range 6 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))

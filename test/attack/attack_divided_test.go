@@ -131,7 +131,7 @@ func TestAttackDivided_BeginAndStop(t *testing.T) {
 				}
 				st := d.node.Stats().Total
 				attack.Bounded(t, "Blocks of 4 MiB that have their credit, of 1,000 that were begun", granted, 4)
-				attack.Bounded(t, "bytes promised for Blocks that were begun, "+name, st.Blocks.Promised+st.Large.Promised, 32<<20)
+				attack.Bounded(t, "bytes promised for Blocks that were begun, "+name, st.Classes.Windows().Held+st.Classes.Large.Promised, 32<<20)
 				attack.Bounded(t, "bytes held for Blocks that were begun, "+name, st.Receiving, 24<<20)
 				require.Equal(t, function == 61, granted > 0)
 			})
@@ -163,7 +163,7 @@ func TestAttackDivided_NullParts(t *testing.T) {
 				require.LessOrEqual(t, credited, 2*blocks+2)
 				attack.Bounded(t, "bytes promised after Blocks of 1.2 GiB were given up, "+name, int(limit-sent), 8<<20)
 				st := d.node.Stats().Total
-				require.Zero(t, st.Large.Promised)
+				require.Zero(t, st.Classes.Large.Promised)
 				d.Send(&message.Block{Payload: make([]byte, 100)})
 				_, closed, _ := d.hears(blocks + 1)
 				require.Len(t, closed, int(function-60), "the next Block arrives")

@@ -87,7 +87,7 @@ func TestAttackNested_InOneCall(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Zero(t, node.Stats().Lent)
-		require.Zero(t, node.Stats().Total.Nested.Held)
+		require.Zero(t, node.Stats().Total.Classes.Nested.Held)
 	})
 }
 

@@ -108,7 +108,7 @@ func TestAttackDurable_Repetitions(t *testing.T) {
 	for i := range uint64(9 * keys) {
 		p.Send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
 	}
-	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, testkit.Patience, time.Millisecond,
+	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Classes.Calls.Held == 0 }, testkit.Patience, time.Millisecond,
 		"they leave with their callers")
 	runtime.KeepAlive(params)
 }
@@ -255,7 +255,7 @@ func TestAttackDurable_ForeignKey(t *testing.T) {
 				}
 				require.Len(t, l.List(), c.runs)
 				synctest.Wait()
-				require.Zero(t, node.Stats().Total.Opens.Held)
+				require.Zero(t, node.Stats().Total.Classes.Calls.Held)
 			})
 		})
 	}

@@ -59,8 +59,8 @@ func TestDurable_RepetitionRuns(t *testing.T) {
 				st := node.Stats()
 				require.Len(t, began, 1, "it ran once")
 				require.Zero(t, st.Total.Running)
-				require.Zero(t, st.Total.Opens.Held, "its room is given back, and once")
-				require.GreaterOrEqual(t, st.Total.Opens.Promised, 0)
+				require.Zero(t, st.Total.Classes.Calls.Held, "its room is given back, and once")
+				require.GreaterOrEqual(t, st.Total.Classes.Calls.Promised, 0)
 			})
 		})
 	}
@@ -152,7 +152,7 @@ func TestDurable_RefusedRunsLater(t *testing.T) {
 		require.Equal(t, "done", string(p.Answer().Result))
 		require.Equal(t, 1, ran)
 		synctest.Wait()
-		require.Zero(t, node.Stats().Total.Opens.Held, "their room is given back")
+		require.Zero(t, node.Stats().Total.Classes.Calls.Held, "their room is given back")
 	})
 }
 

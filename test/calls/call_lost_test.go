@@ -88,7 +88,7 @@ func playLost(t *testing.T, workers int, inline bool, end func()) {
 	require.NoError(t, accepted.Err())
 	testkit.Settled(t, func() bool {
 		st := accepted.Stats()
-		return st.Pipes == 0 && st.Running == 0 && st.Waiting == 0 && st.Holding == 0 && st.Nested.Held == 0 && st.Opens.Held == 0
+		return st.Pipes == 0 && st.Running == 0 && st.Waiting == 0 && st.Holding == 0 && st.Classes.Nested.Held == 0 && st.Classes.Calls.Held == 0
 	})
 	testkit.Settled(t, func() bool {
 		a, b := here.Stats(), there.Stats()

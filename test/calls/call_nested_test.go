@@ -181,7 +181,7 @@ func TestNested_NoEnclosingCall(t *testing.T) {
 		}
 		require.NoError(t, s.Err())
 		require.Zero(t, s.Stats().MostRunning)
-		require.Zero(t, s.Stats().Nested.Held)
+		require.Zero(t, s.Stats().Classes.Nested.Held)
 		s.Close()
 		synctest.Wait()
 		require.Empty(t, testkit.Busy(s))

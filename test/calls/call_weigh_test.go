@@ -87,7 +87,7 @@ func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 			wg.Wait()
 			require.Less(t, allocated()-before, 16*(4<<20), "what has arrived, and a copy of it")
 			require.Zero(t, calls.Load())
-			require.Eventually(t, func() bool { return testkit.Busy(accepted) == "" && accepted.Stats().Opens.Held == 0 }, testkit.Patience, time.Millisecond)
+			require.Eventually(t, func() bool { return testkit.Busy(accepted) == "" && accepted.Stats().Classes.Calls.Held == 0 }, testkit.Patience, time.Millisecond)
 		})
 	}
 }
@@ -273,7 +273,7 @@ func TestWeigh_RefusedLeavesRoom(t *testing.T) {
 	_, err := testkit.Echo.Call(testkit.Background, dialled, "still here")
 	require.NoError(t, err)
 	require.Zero(t, calls.Load())
-	require.Zero(t, accepted.Stats().Opens.Held)
+	require.Zero(t, accepted.Stats().Classes.Calls.Held)
 }
 
 // plainCBOR is a user's codec without a Weigher.

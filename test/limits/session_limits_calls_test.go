@@ -33,8 +33,8 @@ func TestOpens_WaitForWindow(t *testing.T) {
 		synctest.Wait()
 		<-started
 		st := accepted.Stats()
-		require.LessOrEqual(t, st.Opens.Held, st.Opens.Room)
-		require.InDelta(t, st.Opens.Room*7/8/513, st.Waiting, 3, "one runs, an eighth is for urgent calls, and the rest wait on either side")
+		require.LessOrEqual(t, st.Classes.Calls.Held, st.Classes.Calls.Room)
+		require.InDelta(t, st.Classes.Calls.Room*7/8/513, st.Waiting, 3, "one runs, an eighth is for urgent calls, and the rest wait on either side")
 		require.Equal(t, 99-st.Waiting, dialled.Stats().WaitOpens.Now)
 		cancel()
 		wg.Wait()
@@ -53,7 +53,7 @@ func TestOpens_BeyondWindow(t *testing.T) {
 	}
 	open(0, 1)
 	<-started
-	room := s.Stats().Opens.Room
+	room := s.Stats().Classes.Calls.Room
 	id := uint64(0)
 	for left := room; left >= 0; left -= 4000 + 512 {
 		id += 2

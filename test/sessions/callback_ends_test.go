@@ -59,7 +59,7 @@ func TestHandler_NestedGoexit(t *testing.T) {
 		require.ErrorIs(t, err, asterisque.ErrPanicked)
 	}
 	testkit.Settled(t, func() bool {
-		return here.Stats().Lent == 0 && dialled.Stats().Nested.Held == 0 && accepted.Stats().Running == 0
+		return here.Stats().Lent == 0 && dialled.Stats().Classes.Nested.Held == 0 && accepted.Stats().Running == 0
 	})
 }
 

@@ -161,11 +161,11 @@ func TestStats_JSONAndLog(t *testing.T) {
 	require.EqualValues(t, 2, got["sessions"])
 	total := got["total"].(map[string]any)
 	require.EqualValues(t, 2, total["served"])
-	for _, name := range []string{"pipes", "waiting", "running", "most_waiting", "most_running", "made", "inbound", "outbound", "most_inbound", "inbound_state", "stops", "stopped_ns", "parked", "holding", "asking"} {
+	for _, name := range []string{"pipes", "waiting", "running", "most_waiting", "most_running", "made", "inbound", "outbound", "most_inbound", "inbound_state", "stops", "stopped_ns", "parked", "holding"} {
 		require.Contains(t, total, name)
 	}
-	for _, share := range []string{"opens", "nested", "blocks", "large"} {
-		require.Contains(t, total[share], "promised")
+	for _, share := range []string{"calls", "nested", "served", "made", "large", "elastic"} {
+		require.Contains(t, total["classes"].(map[string]any)[share], "promised")
 	}
 	for _, wait := range []string{"wait_window", "wait_opens", "wait_outbound"} {
 		require.Contains(t, total[wait], "for_ns")
@@ -180,7 +180,7 @@ func TestStats_JSONAndLog(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	log.Info("session", "stats", accepted.Stats())
 	log.Info("node", "stats", there.Stats())
-	for _, want := range []string{"stats.pipes=0", "stats.served=1", "stats.sessions=2", "stats.total.served=2", `stats.large="0 bytes held, 0 promised, of 4194816"`, `stats.total.wait_opens="0 now with 0 bytes, 0 times, 0s"`} {
+	for _, want := range []string{"stats.pipes=0", "stats.served=1", "stats.sessions=2", "stats.total.served=2", `stats.classes.large="0 bytes held, 0 promised, of 4194816, 0 wait"`, `stats.total.wait_opens="0 now with 0 bytes, 0 times, 0s"`} {
 		require.Contains(t, out.String(), want)
 	}
 }

@@ -70,14 +70,14 @@ func TestExtra_FirstBlocksBeforeTheHandler(t *testing.T) {
 			return closed
 		}
 		require.Empty(t, fill(2, 40_000))
-		require.EqualValues(t, 40_000, node.Stats().Total.Blocks.Promised)
+		require.EqualValues(t, 40_000, node.Stats().Total.Classes.Windows().Held)
 		p.Send(&message.Block{Pipe: 2})
 		synctest.Wait()
 		_, closed := credits(p, 3)
 		require.Equal(t, codec.WindowViolation, closed[2].Abort.Code, "one Block more")
 		require.Empty(t, fill(4, 0))
 		synctest.Wait()
-		require.Zero(t, node.Stats().Total.Blocks.Promised, "the aborted stream holds nothing")
+		require.Zero(t, node.Stats().Total.Classes.Windows().Held, "the aborted stream holds nothing")
 	})
 }
 
@@ -93,7 +93,7 @@ func TestExtra_MoreThanThereIs(t *testing.T) {
 			require.Equal(t, codec.WindowViolation, closed[id].Abort.Code)
 			require.Equal(t, codec.Refused, closed[id].Abort.Ran)
 		}
-		require.Zero(t, node.Stats().Total.Opens.Held)
+		require.Zero(t, node.Stats().Total.Classes.Calls.Held)
 		p.Send(taking(8, 60, promises.Extra))
 		synctest.Wait()
 		_, closed = credits(p, 2)
@@ -140,7 +140,7 @@ func TestExtra_ComesBack(t *testing.T) {
 					total = max(extra, total)
 				}
 				synctest.Wait()
-				require.Zero(t, node.Stats().Total.Blocks.Promised)
+				require.Zero(t, node.Stats().Total.Classes.Windows().Held)
 			})
 		})
 	}
@@ -163,7 +163,7 @@ func TestAttackExtra_Sleepers(t *testing.T) {
 			left += max(extra, total) - total
 			total = max(extra, total)
 		}
-		most := node.Stats().Total.Blocks.Promised + int(left)
+		most := node.Stats().Total.Classes.Windows().Held + int(left)
 		attack.Bounded(t, "bytes promised to 900 streams that send nothing, with a room of 32 MiB", most, 900*int(promises.Window)+4<<20)
 	})
 }

@@ -85,8 +85,8 @@ func TestIdle_LeaveRoom(t *testing.T) {
 				}
 				fakeclock.Sleep(5 * time.Second)
 				for _, s := range []*asterisque.Session{here, there} {
-					st := s.Stats().Blocks
-					require.LessOrEqual(t, st.Promised, 2*c.streams*4<<10, "no stream holds more than the least window")
+					st := s.Stats().Classes.Windows()
+					require.LessOrEqual(t, st.Held, 2*c.streams*4<<10, "no stream holds more than the least window")
 				}
 				before := time.Now()
 				p, err := here.Open(testkit.Background, mirror, nil)
@@ -107,9 +107,9 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		p, err := here.Open(testkit.Background, mirror, nil)
 		require.NoError(t, err)
 		require.NoError(t, carry(p, 100, 15_000))
-		before := there.Stats().Blocks.Promised
+		before := there.Stats().Classes.Windows().Held
 		fakeclock.Sleep(5 * time.Second)
-		after := there.Stats().Blocks.Promised
+		after := there.Stats().Classes.Windows().Held
 		require.LessOrEqual(t, after, 64<<10)
 		require.Less(t, after, before)
 		require.Greater(t, after, 4<<10)
@@ -119,7 +119,7 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, carry(p, 100, 15_000), "and it grows again")
 		fakeclock.Sleep(20 * time.Second)
-		require.LessOrEqual(t, there.Stats().Blocks.Promised, 4<<10, "not for ever")
+		require.LessOrEqual(t, there.Stats().Classes.Windows().Held, 4<<10, "not for ever")
 		here.Close()
 	})
 }
@@ -147,7 +147,7 @@ func TestIdle_CreditCrossesCuts(t *testing.T) {
 			fakeclock.Sleep(1200 * time.Millisecond)
 			wires.Cut()
 			fakeclock.Sleep(4 * time.Second)
-			require.LessOrEqual(t, there.Sessions()[0].Stats().Blocks.Promised, len(pipes)*4<<10)
+			require.LessOrEqual(t, there.Sessions()[0].Stats().Classes.Windows().Held, len(pipes)*4<<10)
 			for _, p := range pipes {
 				require.NoError(t, carry(p, 5, 15_000), "cut after %v", cut)
 			}
@@ -209,7 +209,7 @@ func TestIdle_CreditOfBlocksThatWereNotSent(t *testing.T) {
 		fakeclock.Sleep(20 * time.Second)
 		there.StartReading()
 		fakeclock.Sleep(20 * time.Second)
-		require.LessOrEqual(t, there.Stats().Blocks.Promised, 256<<10, "little more than what waits there")
+		require.LessOrEqual(t, there.Stats().Classes.Windows().Held, 256<<10, "little more than what waits there")
 		here.Close()
 	})
 }
@@ -243,7 +243,7 @@ func TestIdle_BlockBehindASkip(t *testing.T) {
 		there.StartReading()
 		require.NoError(t, there.Err())
 		fakeclock.Sleep(20 * time.Second)
-		require.LessOrEqual(t, there.Stats().Blocks.Promised, len(others)*(4<<10+64<<10)+4<<10)
+		require.LessOrEqual(t, there.Stats().Classes.Windows().Held, len(others)*(4<<10+64<<10)+4<<10)
 		here.Close()
 	})
 }

@@ -58,7 +58,7 @@ func (s *session) hasWindow(e *end, c *call) bool {
 	if !c.claimed {
 		c.claimed = true
 		c.claim = flow.Waiter{Priority: c.priority, Granted: func(bool) { c.turn = true }}
-		c.turn = e.room.Open(&c.claim)
+		c.turn = e.room.Acquire(flow.Made, &c.claim)
 	}
 	if !c.turn {
 		return false

@@ -1,6 +1,10 @@
 package flowmodel
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
+)
 
 // check records the first fault.
 func (s *session) check(ok bool, what string) {
@@ -20,8 +24,8 @@ func (s *session) invariants(a *actor) {
 		e := &s.ends[i]
 		p, load := &e.plan, e.room.Load()
 		s.check(e.opens.Promised() <= p.Opens, "Opens: more is promised than there is room for")
-		s.check(load.Windows+load.Extra+e.prepaid <= e.blocks(), "windows: more is promised than there is room for")
-		s.check(load.Large <= p.Large, "large Blocks: more is promised than there is room for")
+		s.check(load.Windows().Granted+load[flow.Initial].Granted+e.prepaid <= e.blocks(), "windows: more is promised than there is room for")
+		s.check(load[flow.Large].Granted <= p.Large, "large Blocks: more is promised than there is room for")
 		s.check(e.nested <= p.NestedCalls && e.inner <= p.Nested, "too much is nested here")
 		s.check(e.nesting.sizes <= p.NestedOwn, "streams within calls have too large windows")
 	}
@@ -98,13 +102,17 @@ func (s *session) countCall(c *call, here, there *sums) {
 func (s *session) countDirection(d *direction, have *sums) {
 	s.checkDirection(d)
 	e := &s.ends[d.to()]
-	if d.hold.Source != 0 {
+	if d.hold.Class != flow.Prepaid {
 		have.windows += int(d.hold.Base)
 	} else if !d.isUp {
 		have.within += int(d.hold.Base)
 	}
 	have.windows += int(d.hold.Extra)
-	have.large += d.debt
+	if d.class == flow.Large {
+		have.large += d.debt
+	} else {
+		have.windows += d.debt
+	}
 	have.holding += d.running
 	have.prepaid += d.prepaid
 	cost := d.kept
@@ -123,8 +131,8 @@ func (s *session) countDirection(d *direction, have *sums) {
 func (s *session) compare(e *end, have *sums) {
 	load, held := e.room.Load(), e.inbound.Held()
 	if len(e.granted) == 0 { // otherwise some claims do not know of their grants yet
-		s.check(load.Windows == have.windows, "windows are miscounted")
-		s.check(load.Large == have.large, "large Blocks are miscounted")
+		s.check(load.Windows().Granted == have.windows, "windows are miscounted")
+		s.check(load[flow.Large].Granted == have.large, "large Blocks are miscounted")
 	}
 	s.check(held.Messages == have.inMessages && held.Bytes == have.inBytes, "inbound messages are miscounted")
 	s.check(e.prepaid == have.prepaid, "Blocks before handlers are miscounted")
@@ -146,7 +154,7 @@ func (s *session) leftovers() string {
 			return fmt.Sprint("outbound ", out)
 		case e.active+e.lent+e.waiting+e.parked+e.away+e.holding+e.nested+e.inner != 0:
 			return fmt.Sprintf("%+v", e.dispatcher)
-		case load.Windows != 0 || load.Large != 0 || load.Opening != 0 || load.Asking != 0:
+		case load.Windows().Granted != 0 || load[flow.Large] != (flow.Load{Minimum: e.plan.Large}) || load[flow.Made].Waiting != 0:
 			return fmt.Sprintf("room %+v", load)
 		case e.nesting != nesting{}:
 			return fmt.Sprintf("calls within calls %+v", e.nesting)

@@ -35,11 +35,11 @@ func (s *session) grantEnd(e *end, d *direction) {
 	case bytes <= 0:
 		s.raise(d)
 		return
-	case s.broken.NoLarge, bytes > e.plan.Large:
+	case !s.broken.NoLarge && bytes > e.plan.Large:
 		return
 	}
 	d.claim = flow.Waiter{Priority: d.c.priority, Bytes: bytes, Granted: func(bool) { s.claimGranted(e, d) }}
-	if d.claimed = !e.room.Allow(&d.claim); d.claimed {
+	if d.claimed = !e.room.Acquire(flow.Large, &d.claim); d.claimed {
 		e.grant(e.room.Evict())
 	} else {
 		s.grantDebt(d)
@@ -53,7 +53,7 @@ func (s *session) claimGranted(e *end, d *direction) {
 		s.grantDebt(d)
 		return
 	}
-	e.grant(e.room.Disallow(d.claim.Bytes))
+	e.grant(e.room.Release(d.claim.Source(), d.claim.Bytes))
 	s.grantEnd(e, d)
 }
 
@@ -61,18 +61,16 @@ func (s *session) claimGranted(e *end, d *direction) {
 func (s *session) grantDebt(d *direction) {
 	s.counts.Debts++
 	d.debt += d.claim.Bytes
+	d.class = d.claim.Source()
 	d.awaited = d.waiting
 	d.granted = d.end
 	s.announce(d)
 }
 
-// fitEnd is grantEnd for a session without room for large Blocks.
-func (s *session) fitEnd(e *end, d *direction) bool {
-	if !s.wantsEnd(e, d) || !e.room.Fit(&d.hold, uint64(d.end-d.taken)) {
-		return false
-	}
-	s.raise(d)
-	return true
+// windows returns the room of windows.
+func windows(b *flow.Budget) flow.Load {
+	all := b.Load()
+	return all.Windows()
 }
 
 // withdraw withdraws the claim, if it waits.
@@ -96,8 +94,9 @@ func (s *session) settle(e *end, d *direction) {
 
 // freeDebt releases the room of the debt.
 func (s *session) freeDebt(e *end, d *direction) {
-	e.grant(e.room.Disallow(d.debt))
+	e.grant(e.room.Release(d.class, d.debt))
 	e.holding -= d.running
+	e.blocksHeld -= d.running
 	d.debt, d.running = 0, 0
 }
 
@@ -108,19 +107,23 @@ func (s *session) leave(e *end, d *direction) {
 }
 
 // moveDebt moves the debt of a complete Block that no application waits for, so that the large
-// Blocks of other streams need not wait: to spare room, or to the room of running calls. If neither
-// has room, the call ends when another claim has to wait.
+// Blocks of other streams need not wait: to elastic room, or to the room of running calls. If
+// neither has room, the call ends when another claim has to wait.
 func (s *session) moveDebt(e *end, d *direction) {
+	if d.waiting || d.end > 0 || d.debt == 0 || d.class != flow.Large || s.broken.DebtStays {
+		return
+	}
+	ok, granted := e.room.Move(d.debt)
+	e.grant(granted)
 	switch {
-	case d.waiting, d.end > 0, d.debt == 0, s.broken.DebtStays:
-	case e.room.Fit(&d.hold, d.hold.Bytes()+uint64(d.debt)):
+	case ok:
 		s.counts.ToSpare++
-		e.grant(e.room.Disallow(d.debt))
-		d.debt = 0
-	case e.holding+d.debt <= e.plan.Room:
+		d.class = flow.Elastic
+	case e.holding+d.debt <= e.plan.Room && e.blocksHeld+d.debt <= max(e.plan.Room/8, e.plan.Large):
 		s.counts.ToRunning++
+		e.blocksHeld += d.debt
 		e.holding += d.debt
-		e.grant(e.room.Disallow(d.debt))
+		e.grant(e.room.Release(flow.Large, d.debt))
 		d.running, d.debt = d.running+d.debt, 0
 	case d.idle:
 	case !e.room.Idle(&flow.Waiter{Granted: func(bool) { s.evict(e, d) }}):
@@ -133,7 +136,7 @@ func (s *session) moveDebt(e *end, d *direction) {
 // evict is called when another claim waits for the room of a Block that no application takes.
 func (s *session) evict(e *end, d *direction) {
 	d.idle = false
-	if d.waiting || d.end > 0 || d.debt == 0 {
+	if d.waiting || d.end > 0 || d.debt == 0 || d.class != flow.Large {
 		return
 	}
 	s.counts.Stalled++

@@ -90,7 +90,7 @@ func (s *session) queue(e *end, c *call) {
 		c.up.granted = e.plan.Window + c.initial // the window is paid by the Open
 	}
 	if c.nested && !s.broken.NoLending {
-		var h flow.Hold
+		var h flow.Window
 		e.room.Lend(&h)
 		s.start(e, c, h, true)
 		s.grantOpens(e)
@@ -104,7 +104,7 @@ func (s *session) workStep(e *end) callResult {
 	if e.active+e.parked >= e.plan.Workers {
 		return blocked
 	}
-	var h flow.Hold
+	var h flow.Window
 	c := s.next(e, &h)
 	if c == nil {
 		return blocked
@@ -117,7 +117,7 @@ func (s *session) workStep(e *end) callResult {
 }
 
 // next returns the next call that may run, with its window in h.
-func (s *session) next(e *end, h *flow.Hold) *call {
+func (s *session) next(e *end, h *flow.Window) *call {
 	c, other := e.large.first(), e.ready.first()
 	if c != nil && (other == nil || other.priority <= c.priority) && s.fits(e, c, h) {
 		e.large.remove(c)
@@ -134,7 +134,7 @@ func (s *session) next(e *end, h *flow.Hold) *call {
 }
 
 // fits reports whether there is room for the memory of c while it runs, and takes its window.
-func (s *session) fits(e *end, c *call, h *flow.Hold) bool {
+func (s *session) fits(e *end, c *call, h *flow.Window) bool {
 	most := e.plan.Room
 	if c.params > smallParams {
 		most -= most / 8
@@ -152,7 +152,7 @@ func (s *session) fits(e *end, c *call, h *flow.Hold) bool {
 }
 
 // start starts the handler of c.
-func (s *session) start(e *end, c *call, h flow.Hold, lent bool) {
+func (s *session) start(e *end, c *call, h flow.Window, lent bool) {
 	c.callee, c.lent = calleeRuns, lent
 	if lent {
 		e.lent++

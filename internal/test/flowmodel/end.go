@@ -11,10 +11,11 @@ const hard = limits.Hard
 type end struct {
 	index int
 	plan  flow.Plan
-	room  *flow.Room
+	room  *flow.Budget
 
-	prepaid int            // bytes of streams that had ended before their handlers began
-	granted []*flow.Waiter // granted claims whose Granted has not been called yet
+	prepaid    int            // bytes of streams that had ended before their handlers began
+	blocksHeld int            // bytes of Blocks that count as those of running calls
+	granted    []*flow.Waiter // granted claims whose Granted has not been called yet
 
 	inbound  *flow.Counter
 	outbound outbound

@@ -71,7 +71,6 @@ func (s *session) clear(e *end, c *call) (unsent bool) {
 		unsent = unsent || m.kind == openMessage
 		e.outbound.Remove(1, m.held)
 	})
-	e.outbound.admit()
 	return unsent
 }
 

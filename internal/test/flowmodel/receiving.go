@@ -21,7 +21,7 @@ type receiving struct {
 	stopped bool // no more Blocks are accepted
 	prepaid int  // bytes of Blocks that arrived, with the end, before the handler began
 
-	hold      flow.Hold
+	hold      flow.Window
 	taken     int
 	received  int
 	granted   int  // the limit, as the peer knows it or is about to
@@ -32,11 +32,12 @@ type receiving struct {
 	kept int // its cost, as far as it has arrived
 
 	claim   flow.Waiter
-	claimed bool // it waits for room, or has been granted without knowing it yet
-	debt    int  // bytes held in the room for large Blocks
-	running int  // or in the room for running calls
-	awaited bool // the application waited for the Block when the claim was granted
-	idle    bool // the room for large Blocks may evict the Block
+	claimed bool       // it waits for room, or has been granted without knowing it yet
+	debt    int        // bytes held for the Block beside the window
+	class   flow.Class // of the debt
+	running int        // or in the room for running calls
+	awaited bool       // the application waited for the Block when the claim was granted
+	idle    bool       // the room for large Blocks may evict the Block
 }
 
 // inbox is the costs of the Blocks that have not been taken.
@@ -82,8 +83,6 @@ func (s *session) recvStep(d *direction, timers bool) callResult {
 		return moved
 	case d.absent && timers && !s.random.oneIn(16):
 		return blocked
-	case s.broken.NoLarge && s.fitEnd(e, d):
-		return moved
 	case d.inbox.len() > 0 && d.sinkBusy() && !d.waiting, d.inbox.len() == 0 && d.waiting && !d.eof:
 		return blocked
 	case d.stopAt >= 0 && d.takes >= d.stopAt && !d.waiting && !d.c.over[d.to()]:
@@ -121,7 +120,7 @@ func (s *session) onEnd(e *end, d *direction) {
 }
 
 // beginHandler gives the handler that is about to run its window.
-func (s *session) beginHandler(e *end, d *direction, h flow.Hold) {
+func (s *session) beginHandler(e *end, d *direction, h flow.Window) {
 	if d.eof {
 		d.prepaid = max(0, d.received-d.taken-int(d.hold.Bytes()))
 		e.prepaid += d.prepaid
@@ -129,7 +128,7 @@ func (s *session) beginHandler(e *end, d *direction, h flow.Hold) {
 		return
 	}
 	if s.broken.DropInitial {
-		d.hold = flow.Hold{}
+		d.hold = flow.Window{}
 	}
 	e.grant(e.room.Join(&d.hold, h))
 	s.raise(d)
@@ -236,7 +235,7 @@ func (s *session) leastWindow(d *direction) int {
 
 // unpromised returns the room that is neither granted to windows nor held, even if it is guaranteed
 // to another stream.
-func (e *end) unpromised() int { return e.blocks() - e.prepaid - e.room.Load().Windows }
+func (e *end) unpromised() int { return e.blocks() - e.prepaid - windows(e.room).Granted }
 
 // stop rejects further Blocks.
 func (s *session) stop(e *end, d *direction) {

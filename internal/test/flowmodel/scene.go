@@ -40,6 +40,9 @@ func newSession(broken Broken, seed uint64) *session {
 	for i := range s.ends {
 		s.ends[i].index = i
 		s.ends[i].plan = s.drawPlan()
+		if s.broken.NoLarge {
+			s.ends[i].plan.Large = 0
+		}
 	}
 	s.largestWindow = r.within(0, 128<<10)
 	for i := range s.ends {
@@ -75,7 +78,7 @@ func (s *session) drawPlan() flow.Plan {
 func (s *session) drawEnd(i int) {
 	r, e, peer := &s.random, &s.ends[i], &s.ends[1-i].plan
 	p := &e.plan
-	e.room = flow.NewRoom(p)
+	e.room = flow.NewBudget(p)
 	e.opens = flow.NewOpens(p)
 	e.credit.init(peer)
 	e.extra.limit = peer.Extra

@@ -221,7 +221,6 @@ func (s *session) abandonBlock(e *end, d *direction) {
 	}
 	if d.reserved > 0 {
 		e.outbound.Grow(-d.reserved)
-		e.outbound.admit()
 	}
 	d.leaving, d.reserved = nil, 0
 	d.cost, d.rest, d.piece = 0, 0, 0

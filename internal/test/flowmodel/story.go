@@ -10,8 +10,8 @@ func (s *session) story() string {
 	var b strings.Builder
 	for i := range s.ends {
 		e := &s.ends[i]
-		fmt.Fprintf(&b, "end %d: %+v\n  in %v, out %v, %d waiting; room %+v; Opens %d of %d used; %+v\n", i,
-			e.plan, e.inbound.Held(), e.outbound.Held(), e.outbound.waiting.Len(), e.room.Load(),
+		fmt.Fprintf(&b, "end %d: %+v\n  in %v, out %v, messages wait: %v; room %+v; Opens %d of %d used; %+v\n", i,
+			e.plan, e.inbound.Held(), e.outbound.Held(), e.outbound.Queued(), e.room.Load(),
 			e.credit.used, e.credit.limit, e.dispatcher)
 		if w := &s.wires[i]; w.len() > 0 {
 			fmt.Fprintf(&b, "  its wire holds %d messages, first %s of %d bytes\n", w.len(), kindNames[w.first().kind], w.first().size)

@@ -103,8 +103,8 @@ func LeftOf(st asterisque.Stats) string {
 	for name, n := range map[string]int{
 		"pipes": st.Pipes, "waiting": st.Waiting, "running": st.Running, "parked": st.Parked, "holding": st.Holding,
 		"inbound messages": st.Inbound.Messages, "inbound bytes": st.Inbound.Bytes, "outbound messages": st.Outbound.Messages, "outbound bytes": st.Outbound.Bytes,
-		"Opens": st.Opens.Held, "nested": st.Nested.Held, "Blocks": st.Blocks.Promised, "large Blocks": st.Large.Promised,
-		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "asking": st.Asking,
+		"Opens": st.Classes.Calls.Held, "nested": st.Classes.Nested.Held, "windows": st.Classes.Windows().Held, "large Blocks": st.Classes.Large.Held,
+		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "wait for a large Block": st.Classes.Large.Waiting,
 	} {
 		if n != 0 {
 			list = append(list, fmt.Sprintf("%s: %d", name, n))

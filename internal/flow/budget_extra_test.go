@@ -17,10 +17,10 @@ func (g granter) GrantExtra() { g() }
 
 // extraRoom returns a Room with extra credit, and a function that returns how often it was raised
 // since the last call.
-func extraRoom(t *testing.T) (p flow.Plan, r *flow.Room, g granter, raised func() int) {
+func extraRoom(t *testing.T) (p flow.Plan, r *flow.Budget, g granter, raised func() int) {
 	p, err := flow.NewPlan(limits.Amount{Bytes: 32 * mib}, 4*mib, 1024)
 	require.NoError(t, err)
-	r = flow.NewRoom(&p)
+	r = flow.NewBudget(&p)
 	n := 0
 	return p, r, func() { n++ }, func() int {
 		defer func() { n = 0 }()
@@ -29,8 +29,8 @@ func extraRoom(t *testing.T) (p flow.Plan, r *flow.Room, g granter, raised func(
 }
 
 // take takes extra credit, and returns what holds it.
-func take(t *testing.T, r *flow.Room, g granter, bytes int) *flow.Hold {
-	h := new(flow.Hold)
+func take(t *testing.T, r *flow.Budget, g granter, bytes int) *flow.Window {
+	h := new(flow.Window)
 	ok, granted := r.TakeExtra(h, uint64(bytes), g)
 	flow.Grant(granted)
 	require.True(t, ok)
@@ -42,15 +42,15 @@ func TestTakeExtra_NoMoreThanGranted(t *testing.T) {
 	p, r, g, _ := extraRoom(t)
 	require.Equal(t, p.Spare/8, p.Extra)
 	require.EqualValues(t, p.Extra, r.Extra())
-	var h flow.Hold
+	var h flow.Window
 	ok, _ := r.TakeExtra(&h, uint64(p.Extra)+1, g)
 	require.False(t, ok)
 	require.Zero(t, h)
-	require.Equal(t, flow.Load{Extra: p.Extra}, r.Load())
+	require.Equal(t, load{Extra: p.Extra}, loadOf(r))
 	ok, _ = r.TakeExtra(&h, 1<<53-1, g)
 	require.False(t, ok)
 	take(t, r, g, p.Extra)
-	require.Equal(t, p.Extra, r.Load().Windows)
+	require.Equal(t, p.Extra, loadOf(r).Windows)
 }
 
 func TestTakeExtra_RaisedWhenHalfIsUsed(t *testing.T) {
@@ -59,22 +59,22 @@ func TestTakeExtra_RaisedWhenHalfIsUsed(t *testing.T) {
 	require.Zero(t, raised())
 	other := take(t, r, g, p.Extra/2)
 	require.Equal(t, 1, raised())
-	require.Greater(t, r.Load().Extra, p.Extra/2)
-	require.LessOrEqual(t, r.Load().Extra, p.Extra)
+	require.Greater(t, loadOf(r).Extra, p.Extra/2)
+	require.LessOrEqual(t, loadOf(r).Extra, p.Extra)
 	flow.Grant(r.End(h))
 	flow.Grant(r.End(other))
-	require.Equal(t, flow.Load{Extra: r.Load().Extra}, r.Load())
+	require.Equal(t, load{Extra: loadOf(r).Extra}, loadOf(r))
 }
 
 // The extra credit, and what streams that take nothing hold of it, is an eighth of the room.
 func TestTakeExtra_UnreadStreams(t *testing.T) {
 	p, r, g, _ := extraRoom(t)
-	var holds []*flow.Hold
-	for r.Load().Extra > 8 {
-		holds = append(holds, take(t, r, g, (r.Load().Extra+7)/8))
-		require.LessOrEqual(t, r.Load().Windows+r.Load().Extra, p.Room/8)
+	var holds []*flow.Window
+	for loadOf(r).Extra > 8 {
+		holds = append(holds, take(t, r, g, (loadOf(r).Extra+7)/8))
+		require.LessOrEqual(t, loadOf(r).Windows+loadOf(r).Extra, p.Room/8)
 	}
-	require.Greater(t, r.Load().Windows, p.Room/8-p.Extra)
+	require.Greater(t, loadOf(r).Windows, p.Room/8-p.Extra)
 	stuck := r.Extra()
 	flow.Grant(r.Took(holds[0]))
 	for _, h := range holds[1:20] {
@@ -86,7 +86,7 @@ func TestTakeExtra_UnreadStreams(t *testing.T) {
 func TestTakeExtra_NotUnderPressure(t *testing.T) {
 	p, err := flow.NewPlan(limits.Amount{Bytes: 32 * mib}, 4*mib, 1024)
 	require.NoError(t, err)
-	r, all := flow.NewRoom(&p), flow.NewTally(100)
+	r, all := flow.NewBudget(&p), flow.NewTally(100)
 	r.Heed(all)
 	g := granter(func() {})
 	all.Add(51)
@@ -100,7 +100,7 @@ func TestTakeExtra_NotUnderPressure(t *testing.T) {
 func TestJoin_LargerOfBoth(t *testing.T) {
 	for _, extra := range []int{0, 1, 10_000, 60 * kib, 100_000} {
 		p, r, g, _ := extraRoom(t)
-		h := new(flow.Hold)
+		h := new(flow.Window)
 		if extra > 0 {
 			h = take(t, r, g, extra)
 		}
@@ -108,10 +108,10 @@ func TestJoin_LargerOfBoth(t *testing.T) {
 		require.EqualValues(t, 64*kib, begun.Bytes())
 		flow.Grant(r.Join(h, *begun))
 		require.EqualValues(t, max(64*kib, p.Window+extra), h.Bytes())
-		require.Equal(t, flow.Workers, h.Source)
-		require.EqualValues(t, h.Bytes(), r.Load().Windows)
+		require.Equal(t, flow.Served, h.Class)
+		require.EqualValues(t, h.Bytes(), loadOf(r).Windows)
 		flow.Grant(r.End(h))
-		require.Zero(t, r.Load().Windows)
+		require.Zero(t, loadOf(r).Windows)
 	}
 }
 
@@ -123,27 +123,27 @@ func TestTakeExtra_Model(t *testing.T) {
 		soft := limits.Amount{Bytes: 64*kib + upTo(rnd, 32*mib)}
 		p, err := flow.NewPlan(soft, rnd.IntN(soft.Bytes/8), 1+rnd.IntN(3))
 		require.NoError(t, err)
-		r := flow.NewRoom(&p)
+		r := flow.NewBudget(&p)
 		total := r.Extra()
 		g := granter(func() {
 			require.Greater(t, r.Extra(), total)
 			total = r.Extra()
 		})
 		blocks, resized := (p.Workers+p.Callers)*p.Window+p.Spare, false
-		var holds []*flow.Hold
-		begun := map[*flow.Hold]bool{}
+		var holds []*flow.Window
+		begun := map[*flow.Window]bool{}
 		for range 2000 {
-			var h *flow.Hold
+			var h *flow.Window
 			if len(holds) > 0 {
 				h = holds[rnd.IntN(len(holds))]
 			}
 			switch n := rnd.IntN(100); {
 			case n < 40:
-				if bytes := r.Load().Extra / (1 + rnd.IntN(16)); bytes > 0 {
+				if bytes := loadOf(r).Extra / (1 + rnd.IntN(16)); bytes > 0 {
 					holds = append(holds, take(t, r, g, bytes))
 				}
 			case n < 60 && h != nil && !begun[h]:
-				var b flow.Hold
+				var b flow.Window
 				if r.Begin(&b) {
 					flow.Grant(r.Join(h, b))
 					begun[h] = true
@@ -165,7 +165,7 @@ func TestTakeExtra_Model(t *testing.T) {
 				resized = true
 				flow.Grant(r.Resize(rnd.IntN(2 * p.Room)))
 			}
-			l := r.Load()
+			l := loadOf(r)
 			require.GreaterOrEqual(t, l.Extra, 0)
 			require.LessOrEqual(t, l.Extra, p.Extra)
 			if !resized {
@@ -175,9 +175,9 @@ func TestTakeExtra_Model(t *testing.T) {
 		for _, h := range holds {
 			flow.Grant(r.End(h))
 		}
-		require.Zero(t, r.Load().Windows)
+		require.Zero(t, loadOf(r).Windows)
 		if !resized {
-			require.Greater(t, r.Load().Extra, p.Extra/4)
+			require.Greater(t, loadOf(r).Extra, p.Extra/4)
 		}
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestRoom_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end concurrently.
-// The Room never grants more than it has, grants no waiter twice, and gets everything back in the
-// end.
-func TestRoom_Concurrent(t *testing.T) {
+// TestBudget_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end
+// concurrently. The Room never grants more than it has, grants no waiter twice, and gets everything
+// back in the end.
+func TestBudget_Concurrent(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	room := (p.Workers+p.Callers)*p.Window + p.Spare
 	var waited, gaveUp, late atomic.Int64
 
@@ -58,7 +58,7 @@ func TestRoom_Concurrent(t *testing.T) {
 				}}, granted
 			}
 			for range rounds {
-				var h flow.Hold
+				var h flow.Window
 				switch rnd.IntN(4) {
 				case 0:
 					r.Begin(&h)
@@ -66,7 +66,7 @@ func TestRoom_Concurrent(t *testing.T) {
 					r.Lend(&h)
 				default:
 					c, granted := waiter(0)
-					if r.Open(c) || wait(rnd, c, granted) {
+					if r.Acquire(flow.Made, c) || wait(rnd, c, granted) {
 						r.Opened(c, &h)
 					}
 				}
@@ -83,17 +83,24 @@ func TestRoom_Concurrent(t *testing.T) {
 					case 2:
 						flow.Grant(r.Shrink(&h, h.Bytes()/2))
 					case 3:
-						r.Fit(&h, h.Bytes()+uint64(rnd.IntN(10*kib)))
+						flow.Grant(r.Grow(&h, h.Bytes()+uint64(rnd.IntN(10*kib)), h.Bytes()))
 					}
-					if l := r.Load(); l.Windows > room || l.Large > p.Large {
+					if l := loadOf(r); l.Windows > room || l.Large > p.Large {
 						t.Errorf("%+v is promised, and there is room for %d and %d", l, room, p.Large)
 					}
 				}
 				if rnd.IntN(3) == 0 {
 					c, granted := waiter(1 + rnd.IntN(p.Large))
-					if r.Allow(c) || wait(rnd, c, granted) {
+					if r.Acquire(flow.Large, c) || wait(rnd, c, granted) {
 						runtime.Gosched()
-						flow.Grant(r.Disallow(c.Bytes))
+						if rnd.IntN(4) == 0 && c.Source() == flow.Large {
+							ok, granted := r.Move(c.Bytes)
+							if flow.Grant(granted); ok {
+								flow.Grant(r.Release(flow.Elastic, c.Bytes))
+								c.Bytes = 0
+							}
+						}
+						flow.Grant(r.Release(c.Source(), c.Bytes))
 					}
 				}
 				flow.Grant(r.End(&h))
@@ -101,7 +108,7 @@ func TestRoom_Concurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Zero(t, r.Load(), "all of it is back")
+	require.Zero(t, loadOf(r), "all of it is back")
 	require.Positive(t, waited.Load())
 	require.Positive(t, gaveUp.Load())
 	for range p.Workers {
@@ -116,11 +123,11 @@ func TestRoom_Concurrent(t *testing.T) {
 // BenchmarkRoom has one stream after the other begin, take and end.
 func BenchmarkRoom(b *testing.B) {
 	p := defaults(b)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			var h flow.Hold
+			var h flow.Window
 			r.Lend(&h)
 			r.Took(&h)
 			r.Grow(&h, h.Bytes(), 0)

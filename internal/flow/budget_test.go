@@ -11,16 +11,16 @@ import (
 
 func TestBegin_WindowPerWorker(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	fillSpare(t, r, 0)
-	var holds []*flow.Hold
+	var holds []*flow.Window
 	for range p.Workers {
 		h := begin(t, r)
-		require.Equal(t, flow.Workers, h.Source)
+		require.Equal(t, flow.Served, h.Class)
 		require.EqualValues(t, p.Window, h.Bytes(), "nothing is spare")
 		holds = append(holds, h)
 	}
-	var h flow.Hold
+	var h flow.Window
 	require.False(t, r.Begin(&h), "there are no more workers")
 	require.Zero(t, h)
 	r.End(holds[0])
@@ -30,7 +30,7 @@ func TestBegin_WindowPerWorker(t *testing.T) {
 
 func TestBegin_FirstGrowth(t *testing.T) {
 	p := defaults(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	full := 0
 	for range p.Workers {
 		if h := begin(t, r); h.Bytes() == 64*kib {
@@ -38,9 +38,9 @@ func TestBegin_FirstGrowth(t *testing.T) {
 		}
 	}
 	require.Equal(t, p.Room/8/(60*kib), full, "nothing was taken: they have an eighth of the room in all")
-	require.Equal(t, p.Workers*p.Window+p.Room/8, r.Load().Windows)
+	require.Equal(t, p.Workers*p.Window+p.Room/8, loadOf(r).Windows)
 
-	r, full = flow.NewRoom(&p), 0
+	r, full = flow.NewBudget(&p), 0
 	for range p.Workers {
 		h := begin(t, r)
 		r.Took(h)
@@ -49,48 +49,48 @@ func TestBegin_FirstGrowth(t *testing.T) {
 		}
 	}
 	require.Equal(t, (p.Spare-8*60*kib)/(60*kib)+1, full, "until it is more than an eighth of what is free")
-	require.Less(t, r.Load().Windows, p.Workers*p.Window+p.Spare)
+	require.Less(t, loadOf(r).Windows, p.Workers*p.Window+p.Spare)
 }
 
 func TestBegin_FirstGrowthLimit(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 64 * kib}, kib, 2)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	require.EqualValues(t, p.Spare/8, begin(t, r).Extra)
 }
 
 func TestLend_Grows(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
-	var h flow.Hold
+	r := flow.NewBudget(&p)
+	var h flow.Window
 	r.Lend(&h)
-	require.Equal(t, flow.Elsewhere, h.Source)
+	require.Equal(t, flow.Prepaid, h.Class)
 	require.EqualValues(t, p.Window, h.Base)
 	require.EqualValues(t, 64*kib, h.Bytes())
-	require.EqualValues(t, h.Extra, r.Load().Windows, "the guarantee is not from this room")
+	require.EqualValues(t, h.Extra, loadOf(r).Windows, "the guarantee is not from this room")
 	r.Took(&h)
 	r.Grow(&h, 85*kib, 0)
 	require.EqualValues(t, 85*kib, h.Bytes())
 	r.End(&h)
-	require.Zero(t, r.Load())
+	require.Zero(t, loadOf(r))
 	for range p.Workers {
 		begin(t, r)
 	}
 
-	nested := flow.Hold{Base: uint32(p.Window)} // of a call within a call
+	nested := flow.Window{Base: uint32(p.Window)} // of a call within a call
 	r.Grow(&nested, 30*kib, 0)
 	require.EqualValues(t, 30*kib, nested.Bytes())
 	r.End(&nested)
-	require.Equal(t, p.Workers*64*kib, r.Load().Windows, "of the four that have begun")
+	require.Equal(t, p.Workers*64*kib, loadOf(r).Windows, "of the four that have begun")
 }
 
 func TestOpen_FirstWindowsLarger(t *testing.T) {
 	p := defaults(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	large := 0
 	for range 2 * p.Callers {
 		var c flow.Waiter
-		var h flow.Hold
-		require.True(t, r.Open(&c))
+		var h flow.Window
+		require.True(t, r.Acquire(flow.Made, &c))
 		if r.Opened(&c, &h); h.Bytes() == 64*kib {
 			large++
 		}
@@ -100,50 +100,50 @@ func TestOpen_FirstWindowsLarger(t *testing.T) {
 
 func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	for range p.Callers + p.Spare/2/p.Window { // while an eighth of the room is for their growth
 		var c flow.Waiter
-		var h flow.Hold
-		require.True(t, r.Open(&c))
+		var h flow.Window
+		require.True(t, r.Acquire(flow.Made, &c))
 		r.Opened(&c, &h)
 	}
 }
 
 func TestOpen_Share(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	spare := (p.Spare - 7*p.Window) / p.Window
-	sources := map[flow.Source]int{}
-	var last *flow.Hold
+	sources := map[flow.Class]int{}
+	var last *flow.Window
 	for range p.Callers + spare {
 		last = open(t, r)
-		sources[last.Source]++
+		sources[last.Class]++
 		require.EqualValues(t, p.Window, last.Bytes())
 	}
-	require.Equal(t, map[flow.Source]int{flow.Callers: p.Callers, flow.Spare: spare}, sources)
-	require.Equal(t, (p.Callers+spare)*p.Window, r.Load().Windows)
+	require.Equal(t, map[flow.Class]int{flow.Made: p.Callers, flow.Elastic: spare}, sources)
+	require.Equal(t, (p.Callers+spare)*p.Window, loadOf(r).Windows)
 
 	all, granted := waiters(0, 0)
-	require.False(t, r.Open(all[0]), "the rest is for their growth")
-	require.Equal(t, 1, r.Load().Opening)
+	require.False(t, r.Acquire(flow.Made, all[0]), "the rest is for their growth")
+	require.Equal(t, 1, loadOf(r).Opening)
 	flow.Grant(r.End(last))
 	require.Equal(t, []int{0}, granted(), "one of them has ended")
-	var h flow.Hold
+	var h flow.Window
 	r.Opened(all[0], &h)
-	require.Equal(t, flow.Spare, h.Source)
+	require.Equal(t, flow.Elastic, h.Class)
 }
 
 func TestOpen_OrderOfWaiting(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	fillSpare(t, r, 0)
-	var holds []*flow.Hold
+	var holds []*flow.Window
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
 	all, granted := waiters(0, 0, 1, 0, 1, -1)
 	for _, c := range all {
-		require.False(t, r.Open(c))
+		require.False(t, r.Acquire(flow.Made, c))
 	}
 	var order []int
 	for _, h := range holds[:len(all)] {
@@ -153,53 +153,94 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 		order = append(order, got...)
 	}
 	require.Equal(t, []int{1, 3, 0, 2, 4}, order)
-	require.Zero(t, r.Load().Opening)
+	require.Zero(t, loadOf(r).Opening)
 }
 
 func TestOpen_NoOvertaking(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
+	fillSpare(t, r, 0)
 	all, granted := waiters(p.Large/2+1, 0, 0)
-	require.True(t, r.Allow(all[0]))
-	require.False(t, r.Allow(all[1]))
+	require.True(t, r.Acquire(flow.Large, all[0]))
+	require.False(t, r.Acquire(flow.Large, all[1]))
 	others, _ := waiters(1, 0, -1, 1)
-	require.False(t, r.Allow(others[0]), "of its priority")
-	require.False(t, r.Allow(others[1]), "below")
-	require.True(t, r.Allow(others[2]), "above: there is room for it")
-	require.Equal(t, 2+1, r.Load().Asking)
-	flow.Grant(r.Disallow(all[0].Bytes))
+	require.False(t, r.Acquire(flow.Large, others[0]), "of its priority")
+	require.False(t, r.Acquire(flow.Large, others[1]), "below")
+	require.True(t, r.Acquire(flow.Large, others[2]), "above: there is room for it")
+	require.Equal(t, 2+1, loadOf(r).Asking)
+	flow.Grant(r.Release(flow.Large, all[0].Bytes))
 	require.Equal(t, []int{1}, granted())
-	require.Zero(t, r.Load().Asking)
+	require.Zero(t, loadOf(r).Asking)
 }
 
-func TestAllow_LargeBlocks(t *testing.T) {
+func TestLarge_OutOfItsMinimum(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
+	windows := int(fillSpare(t, r, 0).Extra)
 	all, granted := waiters(p.Large/4, 0, 0, 0, 0, 0, 0)
 	for i, c := range all {
-		require.Equal(t, i < 4, r.Allow(c))
+		require.Equal(t, i < 4, r.Acquire(flow.Large, c))
 	}
-	require.Equal(t, flow.Load{Large: p.Large / 4 * 4, Asking: 2}, r.Load())
-	flow.Grant(r.Disallow(0))
+	require.Equal(t, load{Windows: windows, Large: p.Large / 4 * 4, Asking: 2}, loadOf(r))
+	flow.Grant(r.Release(flow.Large, 0))
 	require.Empty(t, granted())
-	flow.Grant(r.Disallow(2 * (p.Large / 4)))
+	flow.Grant(r.Release(flow.Large, 2*(p.Large/4)))
 	require.Equal(t, []int{4, 5}, granted())
-	flow.Grant(r.Disallow(4 * (p.Large / 4)))
+	flow.Grant(r.Release(flow.Large, 4*(p.Large/4)))
 	whole, _ := waiters(p.Large, 0)
-	require.True(t, r.Allow(whole[0]), "there is room for the largest message")
-	r.Disallow(p.Large)
-	require.Zero(t, r.Load())
+	require.True(t, r.Acquire(flow.Large, whole[0]), "there is room for the largest message")
+	r.Release(flow.Large, p.Large)
+	require.Equal(t, load{Windows: windows}, loadOf(r))
+}
+
+// A large Block takes elastic room while all of it fits there, and a waiting one as soon as it
+// does.
+func TestLarge_ElasticFirst(t *testing.T) {
+	p := small(t)
+	r := flow.NewBudget(&p)
+	all, granted := waiters(p.Large, 0, 0, 0, 0, 0)
+	fits := p.Spare / p.Large
+	for _, c := range all[:fits] {
+		require.True(t, r.Acquire(flow.Large, c))
+		require.Equal(t, flow.Elastic, c.Source())
+	}
+	require.Equal(t, load{Windows: fits * p.Large}, loadOf(r))
+	require.True(t, r.Acquire(flow.Large, all[fits]))
+	require.Equal(t, flow.Large, all[fits].Source())
+	require.False(t, r.Acquire(flow.Large, all[fits+1]))
+	flow.Grant(r.Release(flow.Elastic, p.Large))
+	require.Equal(t, []int{fits + 1}, granted())
+	require.Equal(t, flow.Elastic, all[fits+1].Source())
+}
+
+// Room for a Block that no application waits for moves to the elastic room, if all of it fits
+// there.
+func TestMove_ToElastic(t *testing.T) {
+	p := small(t)
+	r := flow.NewBudget(&p)
+	h := fillSpare(t, r, 0)
+	all, granted := waiters(p.Large, 0, 0)
+	require.True(t, r.Acquire(flow.Large, all[0]))
+	r.Shrink(h, h.Bytes()-uint64(p.Large)+1)
+	ok, _ := r.Move(p.Large)
+	require.False(t, ok, "a byte is missing")
+	r.Shrink(h, h.Bytes()-1)
+	ok, _ = r.Move(p.Large)
+	require.True(t, ok)
+	require.True(t, r.Acquire(flow.Large, all[1]), "the next one has room")
+	flow.Grant(r.Release(flow.Elastic, p.Large))
+	require.Empty(t, granted())
 }
 
 func TestWithdraw_FromItsLine(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	fillSpare(t, r, 0)
-	var holds []*flow.Hold
+	var holds []*flow.Window
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
-	r.Allow(&flow.Waiter{Bytes: p.Large})
+	r.Acquire(flow.Large, &flow.Waiter{Bytes: p.Large})
 	asks, allowed := waiters(1, 0, 0)
 	opens, opened := waiters(0, 0, 0)
 	withdraw := func(c *flow.Waiter, waits bool) {
@@ -208,34 +249,35 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 		require.Empty(t, granted)
 	}
 
-	require.False(t, r.Allow(asks[0]))
+	require.False(t, r.Acquire(flow.Large, asks[0]))
 	withdraw(asks[0], true) // and no other waiter waits
 	for i := range 2 {
-		require.False(t, r.Allow(asks[i]))
-		require.False(t, r.Open(opens[i]))
+		require.False(t, r.Acquire(flow.Large, asks[i]))
+		require.False(t, r.Acquire(flow.Made, opens[i]))
 	}
 	withdraw(asks[0], true)
-	require.Equal(t, flow.Load{Windows: r.Load().Windows, Large: p.Large, Opening: 2, Asking: 1}, r.Load())
+	require.Equal(t, load{Windows: loadOf(r).Windows, Large: p.Large, Opening: 2, Asking: 1}, loadOf(r))
 	withdraw(asks[0], false)
 	withdraw(opens[1], true)
 	flow.Grant(r.End(holds[0]))
-	flow.Grant(r.Disallow(p.Large))
+	flow.Grant(r.Release(flow.Large, p.Large))
 	require.Equal(t, []int{0}, opened())
 	require.Equal(t, []int{1}, allowed())
 	withdraw(opens[0], false)
 	withdraw(asks[1], false)
-	require.Equal(t, flow.Load{Windows: r.Load().Windows, Large: 1}, r.Load())
+	require.Equal(t, load{Windows: loadOf(r).Windows, Large: 1}, loadOf(r))
 }
 
 func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
+	fillSpare(t, r, 0)
 	first, _ := waiters(p.Large, 0, 1)
 	behind, granted := waiters(10, 0, 0)
-	r.Allow(&flow.Waiter{Bytes: p.Large / 2})
-	require.False(t, r.Allow(first[0]))
-	require.False(t, r.Allow(behind[0]))
-	require.False(t, r.Allow(behind[1]))
+	r.Acquire(flow.Large, &flow.Waiter{Bytes: p.Large / 2})
+	require.False(t, r.Acquire(flow.Large, first[0]))
+	require.False(t, r.Acquire(flow.Large, behind[0]))
+	require.False(t, r.Acquire(flow.Large, behind[1]))
 	waited, waiters := r.Withdraw(first[0])
 	flow.Grant(waiters)
 	require.True(t, waited)
@@ -266,42 +308,42 @@ func TestGrow_ByShare(t *testing.T) {
 		{"no less than the guarantee", 0, 40_000, 1, 1, w},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := flow.NewRoom(&p)
+			r := flow.NewBudget(&p)
 			fillSpare(t, r, p.Spare-c.busy)
 			h := open(t, r)
 			r.Took(h)
-			require.True(t, r.Fit(h, w+uint64(c.extra)))
+			require.True(t, fit(r, h, w+uint64(c.extra)))
 			r.Grow(h, c.want, c.least)
 			require.Equal(t, c.bytes, h.Bytes())
-			require.Equal(t, c.busy+int(c.bytes), r.Load().Windows)
+			require.Equal(t, c.busy+int(c.bytes), loadOf(r).Windows)
 		})
 	}
 }
 
 func TestGrow_LeavesRoom(t *testing.T) {
 	p := defaults(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	for range 200 {
-		var h flow.Hold
+		var h flow.Window
 		r.Lend(&h)
 		r.Took(&h)
 		r.Grow(&h, 512*kib, 0)
 	}
-	require.Less(t, r.Load().Windows, p.Spare)
-	require.Greater(t, r.Load().Windows, p.Spare*19/20)
+	require.Less(t, loadOf(r).Windows, p.Spare)
+	require.Greater(t, loadOf(r).Windows, p.Spare*19/20)
 }
 
 func TestFresh_EighthOfRoom(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
-	var holds []*flow.Hold
+	r := flow.NewBudget(&p)
+	var holds []*flow.Window
 	for range 50 {
-		h := new(flow.Hold)
+		h := new(flow.Window)
 		r.Lend(h)
 		r.Grow(h, 512*kib, h.Bytes())
 		holds = append(holds, h)
 	}
-	require.Equal(t, p.Room/8, r.Load().Windows)
+	require.Equal(t, p.Room/8, loadOf(r).Windows)
 	r.Took(holds[0])
 	r.Took(holds[0]) // a second call has no effect
 	require.Zero(t, holds[49].Extra)
@@ -311,30 +353,30 @@ func TestFresh_EighthOfRoom(t *testing.T) {
 
 func TestFit_AllOrNothing(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	busy := fillSpare(t, r, 1000)
 	h := open(t, r)
 	r.Took(h)
-	require.False(t, r.Fit(h, h.Bytes()+1001))
+	require.False(t, fit(r, h, h.Bytes()+1001))
 	require.EqualValues(t, p.Window, h.Bytes())
-	require.True(t, r.Fit(h, h.Bytes()+1000))
+	require.True(t, fit(r, h, h.Bytes()+1000))
 	require.EqualValues(t, p.Window+1000, h.Bytes())
-	require.True(t, r.Fit(h, 1), "it is larger")
+	require.True(t, fit(r, h, 1), "it is larger")
 	require.EqualValues(t, p.Window+1000, h.Bytes())
 	r.End(busy)
-	require.Equal(t, p.Window+1000, r.Load().Windows)
+	require.Equal(t, p.Window+1000, loadOf(r).Windows)
 }
 
 func TestShrink_ToNeeded(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	h := fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
 	}
 	all, granted := waiters(0, 0, 0)
 	for _, c := range all {
-		require.False(t, r.Open(c))
+		require.False(t, r.Acquire(flow.Made, c))
 	}
 	flow.Grant(r.Shrink(h, h.Bytes()+1))
 	require.Empty(t, granted())

@@ -10,16 +10,16 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-func TestWaitList_Empty(t *testing.T) {
-	var q waitList
+func TestQueue_Empty(t *testing.T) {
+	var q Queue
 	require.Nil(t, q.first())
 	require.Zero(t, q.len)
 	require.True(t, q.passes(priority.Min))
 	require.False(t, q.remove(new(Waiter)))
 }
 
-func TestWaitList_Passes(t *testing.T) {
-	var q waitList
+func TestQueue_Passes(t *testing.T) {
+	var q Queue
 	q.push(&Waiter{Priority: 3})
 	q.push(&Waiter{Priority: -2})
 	for p, want := range map[priority.Priority]bool{-3: false, -2: false, 2: false, 3: false, 4: true} {
@@ -27,8 +27,8 @@ func TestWaitList_Passes(t *testing.T) {
 	}
 }
 
-func TestWaitList_RemoveFromOther(t *testing.T) {
-	var q, other waitList
+func TestQueue_RemoveFromOther(t *testing.T) {
+	var q, other Queue
 	w := new(Waiter)
 	q.push(w)
 	require.False(t, other.remove(w))
@@ -39,9 +39,9 @@ func TestWaitList_RemoveFromOther(t *testing.T) {
 }
 
 // The order is that of a sorted list, whatever comes and goes.
-func TestWaitList_Order(t *testing.T) {
+func TestQueue_Order(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var q waitList
+	var q Queue
 	var model []*Waiter // sorted
 	for step := range 20_000 {
 		switch at := rnd.IntN(len(model) + 1); {
@@ -69,8 +69,8 @@ func TestWaitList_Order(t *testing.T) {
 	}
 }
 
-func BenchmarkWaitList_ManyWaiters(b *testing.B) {
-	var q waitList
+func BenchmarkQueue_ManyWaiters(b *testing.B) {
+	var q Queue
 	all := make([]Waiter, 100_000)
 	for i := range all {
 		q.push(&all[i])

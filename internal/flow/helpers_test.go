@@ -20,27 +20,46 @@ func small(t testing.TB) flow.Plan {
 }
 
 // begin gives a handler its window.
-func begin(t testing.TB, r *flow.Room) *flow.Hold {
-	h := new(flow.Hold)
+func begin(t testing.TB, r *flow.Budget) *flow.Window {
+	h := new(flow.Window)
 	require.True(t, r.Begin(h))
 	return h
 }
 
 // open opens a stream with a window of the guaranteed size.
-func open(t testing.TB, r *flow.Room) *flow.Hold {
-	c, h := new(flow.Waiter), new(flow.Hold)
-	require.True(t, r.Open(c))
+func open(t testing.TB, r *flow.Budget) *flow.Window {
+	c, h := new(flow.Waiter), new(flow.Window)
+	require.True(t, r.Acquire(flow.Made, c))
 	r.Opened(c, h)
 	flow.Grant(r.Shrink(h, 0))
 	return h
 }
 
+// load is the granted part of a Budget.
+type load struct{ Windows, Extra, Large, Opening, Asking int }
+
+func loadOf(r *flow.Budget) load {
+	l := r.Load()
+	return load{l.Windows().Granted, l[flow.Initial].Granted, l[flow.Large].Granted, l[flow.Made].Waiting, l[flow.Large].Waiting}
+}
+
+// fit enlarges the window of h to want bytes, or returns false if the elastic room does not
+// suffice.
+func fit(r *flow.Budget, h *flow.Window, want uint64) bool {
+	l := r.Load()
+	if int(want)-int(h.Bytes()) > max(l[flow.Elastic].Minimum-l[flow.Elastic].Granted-l[flow.Initial].Granted, 0) {
+		return false
+	}
+	flow.Grant(r.Grow(h, want, max(want, h.Bytes())))
+	return true
+}
+
 // fillSpare gives a stream, which receives and has a window from elsewhere, all but the given bytes
 // of the spare room.
-func fillSpare(t testing.TB, r *flow.Room, but int) *flow.Hold {
+func fillSpare(t testing.TB, r *flow.Budget, but int) *flow.Window {
 	p := r.Plan()
-	h := &flow.Hold{Base: uint32(p.Window)}
-	require.True(t, r.Fit(h, uint64(p.Window+p.Spare-but)))
+	h := &flow.Window{Base: uint32(p.Window)}
+	require.True(t, fit(r, h, uint64(p.Window+p.Spare-but)))
 	return h
 }
 

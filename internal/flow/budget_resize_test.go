@@ -29,12 +29,12 @@ func TestResize_KeepsPromises(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlan(t, c.soft, c.largest, c.workers)
-			r := flow.NewRoom(&p)
+			r := flow.NewBudget(&p)
 			require.Empty(t, r.Resize(c.bytes))
 			got := r.Plan()
 			require.Equal(t, c.room, got.Room)
 			require.Equal(t, got.Room, got.Opens+got.Nested+got.NestedOwn+got.Large+(got.Workers+got.Callers)*got.Window+got.Spare)
-			require.Zero(t, r.Load(), "nothing is promised")
+			require.Zero(t, loadOf(r), "nothing is promised")
 			rest := got
 			rest.Room, rest.Spare = p.Room, p.Spare
 			require.Equal(t, p, rest, "all else stands")
@@ -51,7 +51,7 @@ func TestResize_ToSameSize(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		r := flow.NewRoom(&p)
+		r := flow.NewBudget(&p)
 		r.Resize(p.Room)
 		if got := r.Plan(); got != p {
 			t.Fatalf("%+v became %+v", p, got)
@@ -66,27 +66,27 @@ func TestResize_ToSameSize(t *testing.T) {
 
 func TestResize_SmallerWaits(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	big := fillSpare(t, r, 0)
-	var workers, callers []*flow.Hold
+	var workers, callers []*flow.Window
 	for range p.Workers / 2 {
 		workers = append(workers, begin(t, r))
 	}
 	for range p.Callers {
 		callers = append(callers, open(t, r))
 	}
-	before := r.Load().Windows
+	before := loadOf(r).Windows
 	require.Empty(t, r.Resize(16*mib))
-	require.Equal(t, before, r.Load().Windows, "granted credit stands")
+	require.Equal(t, before, loadOf(r).Windows, "granted credit stands")
 	require.Greater(t, before, (p.Workers+p.Callers)*p.Window+r.Plan().Spare, "and is more than there is room for")
 
-	var h flow.Hold
+	var h flow.Window
 	require.False(t, r.Begin(&h))
 	all, opened := waiters(0, 0)
 	flow.Grant(r.End(callers[0]))
-	require.False(t, r.Open(all[0]))
+	require.False(t, r.Acquire(flow.Made, all[0]))
 	large, _ := waiters(p.Large, 0)
-	require.True(t, r.Allow(large[0]), "a large Block has a place of its own")
+	require.True(t, r.Acquire(flow.Large, large[0]), "a large Block has a place of its own")
 	r.Lend(&h)
 	require.EqualValues(t, p.Window, h.Bytes(), "the room paid elsewhere is available, and no more")
 
@@ -100,10 +100,10 @@ func TestResize_SmallerWaits(t *testing.T) {
 
 func TestLate_GrantsWindow(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	late, told := waiters(0, 0, 0)
 	require.False(t, r.Late(late[0]), "there is one")
-	var holds []*flow.Hold
+	var holds []*flow.Window
 	for range p.Workers {
 		holds = append(holds, begin(t, r))
 	}
@@ -116,16 +116,16 @@ func TestLate_GrantsWindow(t *testing.T) {
 
 func TestNest_HasItsOwnShare(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	fillSpare(t, r, 0)
-	var holds []*flow.Hold
+	var holds []*flow.Window
 	for range p.NestedOwn / p.Window {
-		h := new(flow.Hold)
+		h := new(flow.Window)
 		require.True(t, r.Nest(h))
 		require.EqualValues(t, p.Window, h.Bytes())
 		holds = append(holds, h)
 	}
-	var more flow.Hold
+	var more flow.Window
 	require.False(t, r.Nest(&more), "it never waits")
 	require.Empty(t, r.End(&more))
 	require.Empty(t, r.End(holds[0]))
@@ -134,13 +134,13 @@ func TestNest_HasItsOwnShare(t *testing.T) {
 
 func TestResize_LargerGrants(t *testing.T) {
 	p := small(t)
-	r := flow.NewRoom(&p)
+	r := flow.NewBudget(&p)
 	fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
 	}
 	all, granted := waiters(0, 0)
-	require.False(t, r.Open(all[0]))
+	require.False(t, r.Acquire(flow.Made, all[0]))
 	flow.Grant(r.Resize(p.Room * 2))
 	require.Equal(t, []int{0}, granted())
 }
@@ -154,12 +154,12 @@ func TestResize_WaitsEnd(t *testing.T) {
 		newPlan(t, limits.Amount{Bytes: 32 * mib, Messages: 64}, kib, 7),
 		small(t),
 	} {
-		r := flow.NewRoom(&p)
+		r := flow.NewBudget(&p)
 		r.Resize(1)
 		h := begin(t, r)
 		open(t, r)
 		large, _ := waiters(p.Large, 0)
-		require.True(t, r.Allow(large[0]))
+		require.True(t, r.Acquire(flow.Large, large[0]))
 		r.End(h)
 	}
 }
