@@ -37,15 +37,13 @@ func (w *Window) Bytes() uint64 { return uint64(w.Base) + uint64(w.Extra) }
 // A Budget never calls back. A method that grants waiters returns them, and its caller passes them
 // to [Grant] after it has released all locks.
 type Budget struct {
-	mu    sync.Mutex
-	plan  *Plan        // guarded by mu, as all below; the Plan it points to never changes
-	free  [classes]int // bytes; Elastic is negative after limits became smaller
-	fresh int          // part of the used elastic room: windows from which nothing was taken yet
-	// totals of the extra credit, and who hears of more; nil until the peer takes some
-	extraGranted, extraTaken uint64
-	peer                     ExtraGranter
-	queues                   *queues // nil until a waiter waits
-	tally                    *Tally  // total memory, for Pressed; nil: never pressed; fixed
+	mu     sync.Mutex
+	plan   *Plan        // guarded by mu, as all below; the Plan it points to never changes
+	free   [Initial]int // bytes of each class; Elastic is negative after limits became smaller
+	fresh  int          // part of the used elastic room: windows from which nothing was taken yet
+	extra  *extraCredit // nil until the peer takes some
+	queues *queues      // nil until a waiter waits
+	tally  *Tally       // total memory, for Pressed; nil: never pressed; fixed
 }
 
 // queues are the waiting requests.
@@ -58,8 +56,8 @@ type queues struct {
 // NewBudget returns a Budget that has granted nothing. Budgets may share p, which must not change
 // any more.
 func NewBudget(p *Plan) *Budget {
-	b := &Budget{plan: p, extraGranted: uint64(p.Extra)}
-	for c := range classes {
+	b := &Budget{plan: p}
+	for c := range Initial {
 		b.free[c] = p.Minimum(c)
 	}
 	b.free[Elastic] -= p.Extra

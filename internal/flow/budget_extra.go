@@ -1,7 +1,11 @@
 package flow
 
-// The extra credit is elastic room that the peer may use for the first Blocks of the streams that
-// it opens. Granted and taken are totals since the session began.
+// extraCredit is elastic room that the peer may use for the first Blocks of the streams that it
+// opens. Both numbers are totals since the session began.
+type extraCredit struct {
+	granted, taken uint64
+	peer           ExtraGranter // fixed
+}
 
 // ExtraGranter tells the peer of extra credit. GrantExtra is called without a lock when there is
 // more, and sends the total of [Budget.Extra].
@@ -11,11 +15,19 @@ type ExtraGranter interface{ GrantExtra() }
 func (b *Budget) Extra() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.extraGranted
+	if b.extra == nil {
+		return uint64(b.plan.Extra)
+	}
+	return b.extra.granted
 }
 
 // extraLeft returns the extra credit that the peer has not taken.
-func (b *Budget) extraLeft() int { return int(b.extraGranted - b.extraTaken) }
+func (b *Budget) extraLeft() int {
+	if b.extra == nil {
+		return b.plan.Extra
+	}
+	return int(b.extra.granted - b.extra.taken)
+}
 
 // TakeExtra stores in w, for a stream that the peer opens, the extra credit that its Open takes. It
 // returns false if that is more than was granted. From the first call on, b grants the peer more
@@ -26,8 +38,10 @@ func (b *Budget) TakeExtra(w *Window, bytes uint64, peer ExtraGranter) (ok bool,
 	if bytes > uint64(b.extraLeft()) {
 		return false, nil
 	}
-	b.peer = peer
-	b.extraTaken += bytes
+	if b.extra == nil {
+		b.extra = &extraCredit{granted: uint64(b.plan.Extra), peer: peer}
+	}
+	b.extra.taken += bytes
 	b.fresh += int(bytes)
 	*w = Window{Extra: uint32(bytes), fresh: true}
 	return true, b.grantLocked()
@@ -52,7 +66,7 @@ func (b *Budget) Join(w *Window, begun Window) []*Waiter {
 // extraLocked grants more extra credit, up to an eighth of the free elastic room and no more than
 // initially, if the peer has less than half of that. It returns what tells the peer, or nil.
 func (b *Budget) extraLocked() *Waiter {
-	if b.peer == nil {
+	if b.extra == nil {
 		return nil
 	}
 	left := b.extraLeft()
@@ -61,6 +75,6 @@ func (b *Budget) extraLocked() *Waiter {
 		return nil
 	}
 	b.free[Elastic] -= more
-	b.extraGranted += uint64(more)
-	return &Waiter{Granted: func(bool) { b.peer.GrantExtra() }}
+	b.extra.granted += uint64(more)
+	return &Waiter{Granted: func(bool) { b.extra.peer.GrantExtra() }}
 }

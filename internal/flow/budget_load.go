@@ -20,7 +20,7 @@ func (l Loads) Windows() (sum Load) {
 func (b *Budget) Load() (all Loads) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range all {
+	for c := range b.free {
 		n := b.plan.Minimum(Class(c))
 		all[c] = Load{Minimum: n, Granted: n - b.free[c]}
 	}

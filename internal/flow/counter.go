@@ -28,6 +28,7 @@ type Counter struct {
 	// A waiter sets queued before it reads the count, and a goroutine that lowers the count reads
 	// queued afterwards: one of the two sees the other.
 	queued atomic.Bool // a message waits; written with mu held
+	share  float32     // of the bytes of waiting messages, for lower priorities; fixed
 
 	mu         sync.Mutex
 	congested  bool // guarded by mu, as ended and delivering
@@ -44,7 +45,6 @@ type Counter struct {
 	events *events // guarded by mu; nil until a caller waits, or the state changes
 
 	report func(limits.State) // fixed; called without a lock, by one goroutine at a time
-	share  float64            // of the bytes of waiting messages, for lower priorities; fixed
 }
 
 // events are what a Counter has to deliver, and to whom. Most counters need none.
@@ -58,7 +58,7 @@ type events struct {
 
 func (c *Counter) eventsLocked() *events {
 	if c.events == nil {
-		c.events = &events{waiting: Queue{share: c.share}}
+		c.events = &events{waiting: Queue{share: float64(c.share)}}
 	}
 	return c.events
 }

@@ -4,7 +4,7 @@ import "github.com/asterisque-go/asterisque/limits"
 
 // Share gives waiting messages of lower priorities this share of the bytes. It is called before the
 // first message.
-func (c *Counter) Share(share float64) { c.share = share }
+func (c *Counter) Share(share float64) { c.share = float32(share) }
 
 // TryAcquire counts one message of the given bytes and returns true. It counts nothing and returns
 // false if the soft limit has been reached, if the message would exceed the hard limit, or if

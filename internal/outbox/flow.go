@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"sync"
+
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -133,4 +135,115 @@ func (f *Flow) room() <-chan struct{} {
 		b.room = make(chan struct{})
 	}
 	return b.room
+}
+
+// flowState is the state of a pipe: the messages put so far, and whether the peer may know the
+// pipe.
+//
+//	 unsent ----put end---> unsentHalfClosed ---put close---> unsentClosing
+//	   |  \---------------------put close------------------------^   |
+//	   |                           |                                 |
+//	Open departs              Open departs                      Open departs
+//	   |                           |                                 |
+//	   v                           v                                 v
+//	  open -----put end------> halfClosed ------put close-------> closing
+//	      \----------------------put close------------------------^
+//
+//	 upper row: cancel, finish, Open dropped ---> cancelled
+//	 lower row: finish -------------------------> closing
+//
+// Blocks may be put until the end of their direction was put, and Controls until the Close was put.
+// Cancel changes nothing once the Open has departed, because the Close still has to be put.
+type flowState uint8
+
+const (
+	never            flowState = iota // no flow: nothing is allowed
+	unsent                            // the Open has not departed, and may not have been put
+	unsentHalfClosed                  // the end of the Blocks waits behind the Open
+	unsentClosing                     // the Close waits behind the Open
+	open                              // the peer may know the pipe
+	halfClosed                        // no Block may follow
+	closing                           // nothing may follow: the Close was put, or has arrived
+	cancelled                         // nothing may follow; the peer never learns of the pipe
+	flowStates
+)
+
+// flowEvent is an event of a flow.
+type flowEvent uint8
+
+const (
+	putOpen flowEvent = iota
+	putBlock
+	putEnd
+	putControl
+	putClose
+	openDeparts
+	openDropped // it expired, or the Outbox was closed
+	cancel      // this side cancels the call
+	finish      // the peer has closed the pipe
+	flowEvents
+)
+
+// flowNext contains the allowed transitions.
+var flowNext = [flowStates][flowEvents]flowState{
+	unsent: {
+		putOpen: unsent, putBlock: unsent, putEnd: unsentHalfClosed, putControl: unsent, putClose: unsentClosing,
+		openDeparts: open, openDropped: cancelled, cancel: cancelled, finish: cancelled,
+	},
+	unsentHalfClosed: {
+		putControl: unsentHalfClosed, putClose: unsentClosing,
+		openDeparts: halfClosed, openDropped: cancelled, cancel: cancelled, finish: cancelled,
+	},
+	unsentClosing: {
+		openDeparts: closing, openDropped: cancelled, cancel: cancelled, finish: cancelled,
+	},
+	open: {
+		putBlock: open, putEnd: halfClosed, putControl: open, putClose: closing,
+		cancel: open, finish: closing,
+	},
+	halfClosed: {
+		putControl: halfClosed, putClose: closing,
+		cancel: halfClosed, finish: closing,
+	},
+	closing:   {cancel: closing, finish: closing},     // both came late
+	cancelled: {cancel: cancelled, finish: cancelled}, // as here
+}
+
+// next returns the state after e. ok is false if e is not allowed in s.
+func (s flowState) next(e flowEvent) (_ flowState, ok bool) {
+	n := flowNext[s][e]
+	return n, n != never
+}
+
+// departed reports whether the peer may know the pipe.
+func (s flowState) departed() bool { return s == open || s == halfClosed || s == closing }
+
+// Pooled is an object with a Flow that is reused for one call after the other.
+type Pooled interface {
+	// Flow returns the flow of the present call.
+	Flow() *Flow
+
+	// Reset clears all references of the object, and the Flow.
+	Reset()
+}
+
+// Pool keeps the objects of ended calls for later calls. It is the only way to reuse the memory of
+// a Flow: an object enters the Pool when the Outbox does not refer to its Flow any more, regardless
+// of how the call has ended. The zero Pool is empty and ready for use. It is safe for concurrent
+// use.
+type Pool struct{ objects sync.Pool }
+
+// Get returns an object that was put, or nil if there is none.
+func (p *Pool) Get() Pooled {
+	v, _ := p.objects.Get().(Pooled)
+	return v
+}
+
+// Put takes v, the object of an ended call: its Departer was called, or Cancel or Finish has
+// returned. owner is the Outbox of its Flow, or an object that forwards Finish. v must not be used
+// afterwards.
+func (p *Pool) Put(owner interface{ Finish(*Flow, Reason) bool }, v Pooled) {
+	owner.Finish(v.Flow(), Ended)
+	v.Reset()
+	p.objects.Put(v)
 }

@@ -257,3 +257,18 @@ func (m *Message) open(s frameStamp) message.Open {
 func (m *Message) block(s frameStamp) message.Block {
 	return message.Block{Pipe: s.pipe, Payload: m.Payload, End: m.End, Meta: message.Meta{TTL: s.ttl, Loss: m.Loss, Skipped: m.Skipped}}
 }
+
+// amount counts messages and the bytes that they hold.
+type amount struct{ messages, bytes int }
+
+// add adds one message.
+func (a *amount) add(m *Message) {
+	a.messages++
+	a.bytes += int(m.Held)
+}
+
+// join adds b to a.
+func (a *amount) join(b amount) {
+	a.messages += b.messages
+	a.bytes += b.bytes
+}

@@ -1,6 +1,11 @@
 package outbox
 
-import "github.com/asterisque-go/asterisque/codec/message"
+import (
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/priority"
+)
 
 // Put accepts m for the pipe of f, and keeps only m.Memory of it. It never blocks. If write is
 // true, there was no writer, and the caller must now write what the Outbox has. The errors are
@@ -229,5 +234,119 @@ func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
 		o.departLocked(f, m)
 	} else {
 		o.queue.push(f, m, o.flushes.begun)
+	}
+}
+
+// intake is a queue for Opens that needs no lock. Many callers put Opens. Once a caller has waited
+// for a mutex for long, Go hands the mutex from one goroutine to the next, with a switch each time.
+// The writer takes all Opens of the intake, in order of arrival.
+type intake struct {
+	// noMore after close; all methods but push need the lock of the Outbox
+	newest atomic.Pointer[Message]
+}
+
+// noMore marks a closed intake.
+var noMore = new(Message)
+
+// push adds m, and reports whether the intake was empty. After close it refuses m.
+func (i *intake) push(m *Message) (first, refused bool) {
+	for {
+		older := i.newest.Load()
+		if older == noMore {
+			return false, true
+		}
+		m.older = older
+		if i.newest.CompareAndSwap(older, m) {
+			return older == nil, false
+		}
+	}
+}
+
+func (i *intake) empty() bool {
+	m := i.newest.Load()
+	return m == nil || m == noMore
+}
+
+// take removes all Opens and returns the oldest. Its older field leads to the later ones. The
+// intake must be neither empty nor closed.
+func (i *intake) take() (oldest *Message) { return reversed(i.newest.Swap(nil)) }
+
+// close is take, and makes push refuse further Opens.
+func (i *intake) close() (oldest *Message) { return reversed(i.newest.Swap(noMore)) }
+
+// reversed reverses the list that begins with m, the newest, and returns the oldest.
+func reversed(m *Message) (oldest *Message) {
+	for m != nil {
+		m, m.older, oldest = m.older, oldest, m
+	}
+	return oldest
+}
+
+// messageQueue is the messages that wait behind the departing batch. They share their memory with
+// no other code.
+type messageQueue struct{ order priority.Queue[Message] }
+
+func (q *messageQueue) len() int { return q.order.Len() }
+
+// push appends m to f. flush is the number of flushes begun.
+func (q *messageQueue) push(f *Flow, m *Message, flush uint32) {
+	q.order.Push(&f.queue, m.move(f, flush), m.size()+lengthSize)
+	f.queued(len(m.Payload))
+}
+
+// take removes the next message if its last bytes are sent: see [priority.Queue].
+func (q *messageQueue) take(most int, leaves func(m *Message, size int) int) (m Message, all bool) {
+	m, all = q.order.Take(most, leaves)
+	if all {
+		m.flow.dequeued(len(m.Payload))
+	}
+	return m, all
+}
+
+// urgent removes the next message of the highest priority, if messages of lower ones wait and may
+// returns true.
+func (q *messageQueue) urgent(may func(m *Message, size int) bool) (m Message, ok bool) {
+	m, ok = q.order.PopUrgent(may)
+	if ok {
+		m.flow.dequeued(len(m.Payload))
+	}
+	return m, ok
+}
+
+// clear removes the messages of f, and passes each to drop.
+func (q *messageQueue) clear(f *Flow, drop func(Message)) {
+	q.order.Clear(&f.queue, drop)
+	f.allDequeued()
+}
+
+// discard removes all messages, and passes each to drop. A caller that waits for room keeps
+// waiting, and has to learn of the end elsewhere.
+func (q *messageQueue) discard(drop func(Message)) {
+	for q.order.Len() > 0 {
+		m, _ := q.order.Pop()
+		drop(m)
+	}
+}
+
+// thin judges every Block that has not been judged yet, removes those to be dropped, and passes
+// each to drop.
+func (q *messageQueue) thin(drop func(*Message)) {
+	gaps := make(map[*Flow]uint64) // Blocks dropped since the last one kept
+	q.order.Filter(func(m *Message) bool {
+		f := m.flow
+		if f.thin(m) {
+			gaps[f] += 1 + m.Skipped
+			f.dequeued(len(m.Payload))
+			drop(m)
+			return false
+		}
+		if m.tellsGaps() {
+			m.Skipped += gaps[f]
+			delete(gaps, f)
+		}
+		return true
+	})
+	for f, n := range gaps {
+		f.droppedAtTail(n)
 	}
 }
