@@ -109,11 +109,12 @@ type DurableAnswers struct {
 	// context of the call that has been without a session for the longest time ends.
 	For time.Duration
 
-	// Calls and Bytes bound the number of remembered calls, and their bytes, 512 besides the key and
-	// the answer of each: 65,536 and 64 MiB by default; negative: no bound. At the bound, further durable calls are rejected
-	// with ErrOverloaded before they run, and [RetryAfter] returns when the next answer expires. An
-	// answer that exceeds the bound is not kept: a repetition of its call fails with ErrOverloaded,
-	// and is not [Repeatable], because the call ran.
+	// Calls and Bytes bound the number of remembered calls, and their bytes, 512 besides the key
+	// and the answer of each: 65,536 and 64 MiB by default; negative: no bound. At the bound,
+	// further durable calls are rejected with ErrOverloaded before they run, and [RetryAfter]
+	// returns when the next answer expires. An answer that exceeds the bound is not kept: a
+	// repetition of its call fails with ErrOverloaded, and is not [Repeatable], because the call
+	// ran.
 	Calls, Bytes int
 
 	// Share is the part of Calls and Bytes that the durable calls of one peer may use, over all its
