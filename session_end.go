@@ -147,10 +147,11 @@ func (s *Session) Flush(ctx context.Context) error {
 	}
 }
 
-// SetLimits replaces the limits of both directions. A direction that is beyond its new soft limit
-// behaves as if it had just reached the limit. The error names the invalid mark; on error the
-// limits do not change. Existing grants to the peer remain; new grants keep to the new inbound soft
-// limit, if that is at least eight times the largest message.
+// SetLimits replaces the limits of both directions. Senders that are beyond a new outbound soft
+// limit wait as if they had just reached it. Existing grants to the peer remain, and are read. A
+// new inbound soft limit bounds the elastic room for further grants: the minimums of the other
+// classes are announced when the session begins (see docs/limits.md). Without windows, it is the
+// mark at which reading stops. The error names the invalid mark; on error the limits do not change.
 func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	if s == nil {
 		return errNoSession

@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -45,6 +46,8 @@ type Calls struct {
 	out     outgoing
 	Table   table
 	inbound *flow.Counter // messages that have arrived, and wait for the application
+	// as set by SetLimits; nil: those of inbound
+	inboundLimits atomic.Pointer[limits.Limits]
 
 	serving serving // common state of the peer's calls
 }

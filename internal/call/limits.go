@@ -27,9 +27,16 @@ func hardLimit(direction string, c *flow.Counter) *codec.Abort {
 	return codec.ErrHardLimit.Withf("%s: %v wait, and the limit is %v", direction, c.Held(), c.Limits().Hard)
 }
 
-// SetLimits replaces the limits of both directions, which are valid.
+// SetLimits replaces the limits of both directions, which are valid. With windows a smaller inbound
+// soft limit bounds new grants only: the messages that were granted before are read, since answers
+// and credit come behind them.
 func (x *Calls) SetLimits(inbound, outbound limits.Limits) {
-	if x.inbound.SetLimits(inbound) == limits.Hard {
+	x.inboundLimits.Store(&inbound)
+	in := inbound
+	if p := x.serving.dispatcher.Plan(); x.out.terms.Budget != nil {
+		in.Soft.Bytes, in.Soft.Messages = atLeast(in.Soft.Bytes, p.Room), atLeast(in.Soft.Messages, p.Room/p.Overhead)
+	}
+	if x.inbound.SetLimits(in) == limits.Hard {
 		x.Fail(hardLimit("inbound", x.inbound))
 	}
 	if x.out.limit.SetLimits(outbound) == limits.Hard {
@@ -40,7 +47,19 @@ func (x *Calls) SetLimits(inbound, outbound limits.Limits) {
 
 // Limits returns the limits in force.
 func (x *Calls) Limits() (inbound, outbound limits.Limits) {
-	return x.inbound.Limits(), x.out.limit.Limits()
+	inbound = x.inbound.Limits()
+	if set := x.inboundLimits.Load(); set != nil {
+		inbound = *set
+	}
+	return inbound, x.out.limit.Limits()
+}
+
+// atLeast returns a limit that is not below least; 0 is no limit.
+func atLeast(limit, least int) int {
+	if limit == 0 {
+		return 0
+	}
+	return max(limit, least)
 }
 
 // resize applies a soft limit to new grants.

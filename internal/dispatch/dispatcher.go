@@ -216,3 +216,6 @@ func (d *Dispatcher) wakeLocked() workSource {
 // occupiedLocked returns the number of the plan's workers in use: active ones, and those with
 // answers that wait to leave.
 func (d *Dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
+
+// Plan returns the plan of the grants at the begin of the session.
+func (d *Dispatcher) Plan() *flow.Plan { return d.plan }

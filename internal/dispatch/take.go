@@ -147,15 +147,7 @@ func (d *Dispatcher) roomLocked(j Job, h *flow.Window) bool {
 	if !t.Blocks || !t.Windowed || d.windows == nil {
 		return true
 	}
-	for !d.windows.Begin(h) { // limits became smaller than the grants
-		if d.running == 0 {
-			d.windows.Lend(h)
-			return true
-		}
-		if d.windows.Late(&flow.Waiter{Granted: func(bool) { d.poke() }}) {
-			return false
-		}
-	}
+	d.windows.Begin(h)
 	return true
 }
 

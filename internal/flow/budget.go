@@ -49,7 +49,6 @@ type Budget struct {
 // queues are the waiting requests.
 type queues struct {
 	made, large Queue
-	late        *Waiter   // for a handler without a window; nil if there is none
 	idle        []*Waiter // of holders that take no Block: see Idle
 }
 
@@ -75,9 +74,9 @@ func (b *Budget) Plan() Plan {
 // granted before. It is called before the first grant.
 func (b *Budget) Heed(t *Tally) { b.tally = t }
 
-// Resize changes the soft limit to the given bytes. Granted credit and guarantees remain valid; new
-// grants wait until they fit. The room is never smaller than eight of the largest messages, nor so
-// small that a request would wait for ever.
+// Resize changes the soft limit to the given bytes. The minimums of the other classes were
+// announced to the peer, so only the elastic room changes: credit that was granted out of it stays
+// valid, and new credit waits until it fits.
 func (b *Budget) Resize(bytes int) []*Waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,35 +86,13 @@ func (b *Budget) Resize(bytes int) []*Waiter {
 	return b.grantLocked()
 }
 
-// Begin gives a handler its window when a worker has taken the call. It reports false if there is
-// no window, which happens only after limits became smaller: see [Budget.Late].
-func (b *Budget) Begin(w *Window) bool {
+// Begin gives a handler its window when a worker has taken the call. Each worker has one.
+func (b *Budget) Begin(w *Window) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.beginsLocked() {
-		return false
-	}
 	b.free[Served] -= b.plan.Window
 	w.Class, w.Base = Served, uint32(b.plan.Window)
 	b.firstGrowthLocked(w)
-	return true
-}
-
-// beginsLocked reports whether a window for a handler is free.
-func (b *Budget) beginsLocked() bool {
-	return b.free[Served] >= b.plan.Window && b.fitsLocked(b.plan.Window)
-}
-
-// Late registers r, to be granted once a window for a handler is free. r replaces the waiter of an
-// earlier call of Late. Late reports false, and does nothing, if a window is free already.
-func (b *Budget) Late(r *Waiter) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.beginsLocked() {
-		return false
-	}
-	b.queuesLocked().late = r
-	return true
 }
 
 // Lend is Begin for a stream with a guarantee from another source than this Budget. Its window may
@@ -173,8 +150,6 @@ func (q *queues) of(c Class) *Queue {
 func (b *Budget) takeLocked(class Class, r *Waiter) bool {
 	n, elastic := r.Bytes, b.free[Elastic]
 	switch {
-	case class == Made && !b.fitsLocked(n):
-		return false
 	case class == Large && elastic >= n && !b.tally.Pressed():
 		class = Elastic
 	case b.free[class] >= n:
@@ -236,13 +211,6 @@ func (b *Budget) Opened(r *Waiter, w *Window) {
 	defer b.mu.Unlock()
 	*w = Window{Base: uint32(r.Bytes), Class: r.source}
 	b.firstGrowthLocked(w)
-}
-
-// fitsLocked reports whether n more bytes may be granted to windows. The check matters only after
-// limits became smaller. The room for large Blocks is kept apart: a large Block must not wait for
-// windows.
-func (b *Budget) fitsLocked(n int) bool {
-	return b.free[Elastic] >= 0 || b.free[Served]+b.free[Made]+b.free[Elastic] >= n
 }
 
 // Withdraw ends the wait of r, and reports false if r has been granted before.
@@ -370,9 +338,6 @@ func (b *Budget) grantLocked() (granted []*Waiter) {
 	q := b.queues
 	if q == nil {
 		return granted
-	}
-	if q.late != nil && b.beginsLocked() {
-		granted, q.late = append(granted, q.late), nil
 	}
 	granted = q.made.grant(granted, func(r *Waiter) bool { return b.takeLocked(Made, r) })
 	return q.large.grant(granted, func(r *Waiter) bool { return b.takeLocked(Large, r) })

@@ -144,7 +144,8 @@ func TestTakeExtra_Model(t *testing.T) {
 				}
 			case n < 60 && h != nil && !begun[h]:
 				var b flow.Window
-				if r.Begin(&b) {
+				if len(begun) < p.Workers {
+					r.Begin(&b)
 					flow.Grant(r.Join(h, b))
 					begun[h] = true
 				}

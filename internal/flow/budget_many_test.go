@@ -45,6 +45,7 @@ func TestBudget_Concurrent(t *testing.T) {
 		}
 		return true
 	}
+	var busy atomic.Int32 // workers
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -61,7 +62,11 @@ func TestBudget_Concurrent(t *testing.T) {
 				var h flow.Window
 				switch rnd.IntN(4) {
 				case 0:
-					r.Begin(&h)
+					if busy.Add(1) <= int32(p.Workers) {
+						r.Begin(&h)
+					} else {
+						busy.Add(-1)
+					}
 				case 1:
 					r.Lend(&h)
 				default:
@@ -103,7 +108,10 @@ func TestBudget_Concurrent(t *testing.T) {
 						flow.Grant(r.Release(c.Source(), c.Bytes))
 					}
 				}
-				flow.Grant(r.End(&h))
+				served := h.Class == flow.Served
+				if flow.Grant(r.End(&h)); served {
+					busy.Add(-1)
+				}
 			}
 		})
 	}

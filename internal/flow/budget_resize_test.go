@@ -22,10 +22,8 @@ func TestResize_KeepsPromises(t *testing.T) {
 		{"larger", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, 64 * mib, 64 * mib},
 		{"smaller", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, 24 * mib, 24 * mib},
 		{"none", limits.Amount{Bytes: 64 * mib}, 64 * kib, 1024, 0, 32 * mib},
-		{"not below eight of the largest messages", limits.Amount{Bytes: 32 * mib}, 4 * mib, 1024, 1, 32 * mib},
-		{"nor below what calls and one of each need", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, mib,
-			4*mib + 4*mib + mib + 64*kib + 512 + 2*4096},
-		{"nor below the least", limits.Amount{Bytes: 64 * kib}, kib, 1, 1, 64 * kib},
+		{"not below the minimums and the extra credit", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, mib,
+			4*mib + 4*mib + mib + 64*kib + 512 + (1024+64)*4096},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlan(t, c.soft, c.largest, c.workers)
@@ -64,54 +62,34 @@ func TestResize_ToSameSize(t *testing.T) {
 	}
 }
 
-func TestResize_SmallerWaits(t *testing.T) {
+// After limits became smaller, credit stands, and the minimum of each class is still there.
+func TestResize_SmallerKeepsMinimums(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
 	r := flow.NewBudget(&p)
 	big := fillSpare(t, r, 0)
-	var workers, callers []*flow.Window
-	for range p.Workers / 2 {
-		workers = append(workers, begin(t, r))
+	before := loadOf(r).Windows
+	require.Empty(t, r.Resize(3*mib))
+	require.Equal(t, before, loadOf(r).Windows)
+	for range p.Workers {
+		require.EqualValues(t, p.Window, begin(t, r).Bytes(), "there is no elastic room")
 	}
 	for range p.Callers {
-		callers = append(callers, open(t, r))
+		open(t, r)
 	}
-	before := loadOf(r).Windows
-	require.Empty(t, r.Resize(16*mib))
-	require.Equal(t, before, loadOf(r).Windows, "granted credit stands")
-	require.Greater(t, before, (p.Workers+p.Callers)*p.Window+r.Plan().Spare, "and is more than there is room for")
-
-	var h flow.Window
-	require.False(t, r.Begin(&h))
 	all, opened := waiters(0, 0)
-	flow.Grant(r.End(callers[0]))
 	require.False(t, r.Acquire(flow.Made, all[0]))
 	large, _ := waiters(p.Large, 0)
-	require.True(t, r.Acquire(flow.Large, large[0]), "a large Block has a place of its own")
+	require.True(t, r.Acquire(flow.Large, large[0]))
+	require.Equal(t, flow.Large, large[0].Source())
+	var h flow.Window
 	r.Lend(&h)
-	require.EqualValues(t, p.Window, h.Bytes(), "the room paid elsewhere is available, and no more")
+	require.EqualValues(t, p.Window, h.Bytes())
+	require.True(t, r.Nest(&h))
 
-	flow.Grant(r.End(big))
+	flow.Grant(r.Shrink(big, 4*mib))
+	require.Empty(t, opened(), "more is promised than there is room for")
+	flow.Grant(r.Resize(32 * mib))
 	require.Equal(t, []int{0}, opened())
-	begin(t, r)
-	for _, h := range append(workers, callers...) {
-		r.End(h)
-	}
-}
-
-func TestLate_GrantsWindow(t *testing.T) {
-	p := small(t)
-	r := flow.NewBudget(&p)
-	late, told := waiters(0, 0, 0)
-	require.False(t, r.Late(late[0]), "there is one")
-	var holds []*flow.Window
-	for range p.Workers {
-		holds = append(holds, begin(t, r))
-	}
-	require.True(t, r.Late(late[0]))
-	require.True(t, r.Late(late[1]), "in place of the other")
-	flow.Grant(r.End(holds[0]))
-	flow.Grant(r.End(holds[1]))
-	require.Equal(t, []int{1}, told(), "once")
 }
 
 func TestNest_HasItsOwnShare(t *testing.T) {

@@ -87,15 +87,14 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 }
 
 // resized returns a Plan for a new soft limit of the given bytes, 0 being none, after the peer was
-// sent the numbers of p. Therefore only Spare changes. It may become negative: then not all
-// guaranteed shares can be used at the same time. Every wait must be able to end, so the room is
-// never smaller than the shares that are no windows, the extra credit, and a window of either kind.
+// sent the numbers of p. Therefore only Spare changes. The room is never smaller than the other
+// shares and the extra credit.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
 	}
-	p.Room = max(bytes, LeastRoom, 8*p.Largest, p.Opens+p.Nested+p.NestedOwn+p.Large+p.Extra+2*p.Window)
-	p.Spare = p.rest()
+	room := max(bytes, p.Room-p.Spare+p.Extra)
+	p.Room, p.Spare = room, p.Spare+room-p.Room
 	return p
 }
 

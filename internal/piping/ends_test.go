@@ -369,9 +369,10 @@ func (s *side) open(priority int8) (caller, callee *end) {
 // begin gives the handler of callee its window, and reports whether there was one.
 func (e *end) begin() bool {
 	var h flow.Window
-	if !e.s.room.Begin(&h) {
+	if l := e.s.room.Load()[flow.Served]; l.Granted == l.Minimum {
 		return false
 	}
+	e.s.room.Begin(&h)
 	e.end().BeginHandler(h)
 	return true
 }

@@ -20,7 +20,7 @@ var without = []struct {
 	{broken{NoLending: true}, 0},
 	{broken{QueueFirst: true}, 146},
 	{broken{HalfCredit: true}, 6},
-	{broken{ForgetCredit: true}, 33123},
+	{broken{ForgetCredit: true}, 3300},
 	{broken{ReturnEarly: true}, 85},
 	{broken{AnswersPass: true}, 75},
 	{broken{LeftForgotten: true}, 436},

@@ -148,7 +148,8 @@ func (s *session) fits(e *end, c *call, h *flow.Window) bool {
 		e.room.Lend(h)
 		return true
 	}
-	return e.room.Begin(h)
+	e.room.Begin(h)
+	return true
 }
 
 // start starts the handler of c.

@@ -12,7 +12,8 @@
 // short form without locks: sending.go, receiving.go, parts.go and debt.go are package piping,
 // dispatcher.go the dispatcher, credit.go and outbound.go the waits of Opens and messages.
 //
-// The model has no loss of wires, no StopReading, no change of limits, no Skip, no gate, no key,
-// and one sender and one receiver in each direction. Without clocks, a granted Block always comes,
-// or is given up.
+// Blocks expire, idle directions hand credit back, and limits change in the middle. A loss of wires
+// is a delay, since a resumed session sends what was lost, in its order. The model has no
+// StopReading, no concurrency limit, no key, and one sender and one receiver in each direction.
+// Without clocks, a granted Block always comes, or is given up.
 package flowmodel

@@ -78,6 +78,8 @@ func (s *session) read(e *end, m *message) {
 		s.onPart(e, m.d, m)
 	case nullMessage:
 		s.onNullPart(e, m.d)
+	case skipMessage:
+		s.onSkip(e, m.d, m.sent)
 	case endMessage:
 		s.onEnd(e, m.d)
 	case stopMessage:

@@ -9,6 +9,7 @@ const (
 	blockMessage
 	partMessage   // a part of a Block
 	nullMessage   // the null part of a Block that was given up
+	skipMessage   // the credit that an idle direction hands back
 	endMessage    // the end of a direction
 	stopMessage   //
 	resultMessage // a Close with a result
@@ -19,7 +20,7 @@ const (
 )
 
 var kindNames = [...]string{
-	"Open", "Block", "part", "null part", "end", "Stop", "result", "abort", "Credit", "Credit for Opens", "extra Credit",
+	"Open", "Block", "part", "null part", "Skip", "end", "Stop", "result", "abort", "Credit", "Credit for Opens", "extra Credit",
 }
 
 // message is a message in an outbox or on a wire.
@@ -121,6 +122,18 @@ func (s *session) depart(e *end, w *wire, m message) {
 			m.d.sent -= m.sent // a Block that does not depart costs nothing
 			return
 		}
+		m.d.departed += m.sent
+	case nullMessage:
+		m.d.departed += m.sent
+	case skipMessage:
+		m.d.skips = false
+		m.sent = m.d.limit - m.d.sent - m.total
+		if m.d.departed != m.d.sent || m.d.cost != 0 || m.sent <= 0 {
+			return // the direction is in use again
+		}
+		s.counts.HandedBack++
+		m.d.sent += m.sent
+		m.d.departed = m.d.sent
 	}
 	w.push(m)
 }

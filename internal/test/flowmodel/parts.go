@@ -72,6 +72,24 @@ func (s *session) onNullPart(e *end, d *direction) {
 	}
 }
 
+// onSkip processes credit that the peer hands back: it counts as received and taken.
+func (s *session) onSkip(e *end, d *direction, cost int) {
+	if d.c.over[e.index] || d.eof || s.unknownCall(e, d) {
+		return
+	}
+	s.check(d.end == 0, "a Skip has arrived within a Block")
+	s.check(d.received+cost <= d.granted, "a Skip is beyond the window")
+	d.received += cost
+	d.taken += cost
+	if d.stopped {
+		return
+	}
+	e.grant(e.room.Shrink(&d.hold, uint64(s.leastWindow(d))))
+	if d.waiting && d.inbox.len() == 0 {
+		s.renew(e, d)
+	}
+}
+
 // arrive counts a Block, or a part.
 func (s *session) arrive(e *end, d *direction, cost int) {
 	room := d.granted - d.received - cost

@@ -16,9 +16,12 @@ type Counts struct {
 	Stalled   int // calls that ended because such a Block had no room
 	Left      int // streams that were over before all Blocks were taken
 	Dropped   int // Blocks that expired before they departed
-	Away      int // answers given on the reader that had to wait
-	Parked    int // answers of handlers that had to wait
-	Deepest   int // nested calls
+	// directions that handed back credit
+	HandedBack int
+	Resized    int // changes of limits
+	Away       int // answers given on the reader that had to wait
+	Parked     int // answers of handlers that had to wait
+	Deepest    int // nested calls
 }
 
 // Add adds the counts of another session.
@@ -35,6 +38,8 @@ func (c *Counts) Add(o Counts) {
 	c.Stalled += o.Stalled
 	c.Left += o.Left
 	c.Dropped += o.Dropped
+	c.HandedBack += o.HandedBack
+	c.Resized += o.Resized
 	c.Away += o.Away
 	c.Parked += o.Parked
 	c.Deepest = max(c.Deepest, o.Deepest)

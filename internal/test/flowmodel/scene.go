@@ -16,6 +16,7 @@ type scene struct {
 	heavy                 bool   // many calls with large parameters
 	lazy                  bool   // all receivers are slow
 	slowness              int    // how long the others wait for slow receivers
+	resizeEvery           int    // steps after which limits change; 0: never
 	patience              [2]int // looks after which a Send, or a Receive, is given up
 	largestWindow         int
 	speeds                [2][actKinds]uint8 // a step is taken once in this number of times, by end
@@ -51,6 +52,9 @@ func newSession(broken Broken, seed uint64) *session {
 	for i := range s.ends {
 		s.drawEnd(i)
 		s.drawThreads(i)
+	}
+	if r.oneIn(4) {
+		s.resizeEvery = 16 << r.below(8)
 	}
 	return s
 }

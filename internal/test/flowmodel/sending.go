@@ -15,8 +15,10 @@ type sending struct {
 	reserved int        // bytes at that limit for later pieces, with ReserveWhole
 	last     int        // total at the end of the Block under way, when it began
 
-	sent  int // cost of the sent Blocks and pieces
-	limit int // of the window
+	sent     int  // cost of the sent Blocks and pieces
+	departed int  // part of it that has left the outbox
+	limit    int  // of the window
+	skips    bool // a Skip is in the outbox
 
 	ended        bool // the end of the direction was sent
 	stoppedThere bool // the peer accepts no more Blocks
@@ -49,6 +51,9 @@ func (s *session) sendStep(d *direction, timers bool) callResult {
 		return gone
 	case !d.sendReady(), d.cost == 0 && d.sendSleep >= 0 && d.left <= d.sendSleep:
 		return blocked
+	case d.cost == 0 && timers && !d.skips && s.random.oneIn(32) && d.limit-d.sent > s.ends[d.to()].plan.Window:
+		s.handBack(e, d)
+		return moved
 	case d.cost == 0:
 		return s.nextBlock(e, d)
 	case d.stoppedThere && d.piece == 0, timers && s.random.oneIn(s.patience[0]):
@@ -58,6 +63,12 @@ func (s *session) sendStep(d *direction, timers bool) callResult {
 		return s.passPiece(e, d)
 	}
 	return s.admit(e, d)
+}
+
+// handBack hands back the credit of a direction that is idle for a while, down to the least window.
+func (s *session) handBack(e *end, d *direction) {
+	d.skips = true
+	s.count(e, message{kind: skipMessage, c: d.c, d: d, held: heldMessage, size: 16, total: s.ends[d.to()].plan.Window})
 }
 
 // nextBlock begins the next Block, or sends the end after the last one.
@@ -206,7 +217,7 @@ func (s *session) giveUp(e *end, d *direction) {
 		default:
 			d.sent += rest
 		}
-		s.count(e, message{kind: nullMessage, c: d.c, d: d, held: heldMessage, size: 16})
+		s.count(e, message{kind: nullMessage, c: d.c, d: d, held: heldMessage, size: 16, sent: rest})
 	}
 	d.left--
 	if d.c.sleepy && d.sendSleep < 0 && s.random.oneIn(4) {

@@ -168,6 +168,16 @@ func (s *session) step(i int, timers bool) bool {
 		s.actors = s.actors[:last]
 	}
 	s.counts.Steps++
+	if s.resizeEvery > 0 && s.random.oneIn(s.resizeEvery) {
+		s.resize(&s.ends[s.random.below(2)])
+	}
 	s.invariants(&a)
 	return true
+}
+
+// resize changes the inbound soft limit of an end, down to a tenth of what it announced.
+func (s *session) resize(e *end) {
+	s.counts.Resized++
+	p := &e.plan
+	e.grant(e.room.Resize(s.random.within(p.Room/10, p.Room)))
 }
