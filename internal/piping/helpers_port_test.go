@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/flow"
