@@ -46,6 +46,14 @@ func overScheme(scheme string) *impl {
 	return i
 }
 
+// wideWindows returns this library with an inbound soft limit of 64 MiB, for long paths.
+func wideWindows() *impl {
+	return &impl{name: "asterisque-64MiB", extra: true, paths: true, link: (*astLink)(nil), listen: func(ctx context.Context, n needs) (host, error) {
+		n.soft = max(64<<20, 8*n.message)
+		return astListen(ctx, "tcp", n)
+	}}
+}
+
 // manyPipes has room for the windows of ten thousand handlers.
 var manyPipes = limits.Limits{Soft: limits.Amount{Bytes: 128 << 20}, Hard: limits.Amount{Bytes: 512 << 20}}
 
@@ -76,6 +84,9 @@ func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Valu
 		}
 		if n.pipes > 0 {
 			opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Session: n.pipes + 1}), asterisque.WithLimits(asterisque.Limits{Inbound: manyPipes}))
+		}
+		if n.soft > 0 {
+			opts = append(opts, asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: n.soft}}}))
 		}
 		if n.message > 0 {
 			opts = append(opts, asterisque.WithLimits(asterisque.Limits{MaxMessage: max(n.message, 4<<20)}))

@@ -32,6 +32,7 @@ type impl struct {
 func implementations() []*impl {
 	return []*impl{
 		overScheme("tcp"),
+		wideWindows(),
 		overScheme("tls"),
 		overScheme("unix"),
 		overScheme("ws"),
@@ -54,6 +55,7 @@ type needs struct {
 	arrived *atomic.Int64
 	message int    // size of messages, in bytes, if above the default
 	ask     int    // bytes that an asker sends
+	soft    int    // inbound soft limit in bytes, if not the default
 	path    *path  // between both ends; nil is the loopback interface
 	meter   *meter // counts bytes on streams of the kind bulk; nil if they are not needed
 }
