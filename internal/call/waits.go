@@ -100,14 +100,12 @@ func (o *outgoing) neverFits(held int) *codec.Abort {
 // for; then the caller withdraws t. For a window, held has the bytes of the caller, and ended
 // streams with untaken Blocks, which may hold all of the room, are dropped meanwhile.
 func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, held *int, what func() string) *codec.Abort {
-	var again <-chan time.Time
-	bytes := t.Bytes
+	bytes, again := t.Bytes, new(time.Ticker)
 	if held != nil {
 		bytes = *held
 		_, next := o.terms.DropLeft()
-		timer := time.NewTicker(next)
-		defer timer.Stop()
-		again = timer.C
+		again = time.NewTicker(next)
+		defer again.Stop()
 	}
 	defer o.waits.begin(&o.common.Clock, kind, bytes)()
 	for {
@@ -117,8 +115,9 @@ func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, hel
 				return o.errDrains()
 			}
 			return nil
-		case <-again:
-			o.terms.DropLeft()
+		case <-again.C:
+			_, next := o.terms.DropLeft()
+			again.Reset(next)
 		case <-ctx.Done():
 			return aborts.NeverSent(WaitedFor(ctx, "%s", what()))
 		case <-o.session.Context().Done():
