@@ -97,6 +97,7 @@ func TestNodeStats_TotalComplete(t *testing.T) {
 
 	stays := map[string]bool{
 		".Made": true, ".Served": true, ".Stops": true, ".Stopped": true,
+		".WaitPlace.Times": true, ".WaitPlace.For": true,
 		".WaitWindow.Times": true, ".WaitWindow.For": true, ".WaitOpens.Times": true, ".WaitOpens.For": true,
 		".WaitOutbound.Times": true, ".WaitOutbound.For": true,
 	}

@@ -238,8 +238,7 @@ type Outstanding struct {
 	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
 	Window  int
 	Calls   int // made, and not answered
-	Waiting int // calls that wait for the window
-	Bytes   int // held by these: their parameters are encoded
+	Waiting int // calls that wait for the window; Stats.WaitPlace has what they hold
 }
 
 // Full reports whether another call would have to wait.
@@ -251,7 +250,8 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	if s == nil {
 		return Outstanding{}
 	}
-	return Outstanding(s.calls.Outstanding(function))
+	most, made, waiting := s.calls.Outstanding(function)
+	return Outstanding{Window: most, Calls: made, Waiting: waiting}
 }
 
 // PipeInfo describes a running call.

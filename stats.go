@@ -49,6 +49,8 @@ type Stats struct {
 	// the inbound budget by its classes: see docs/limits.md
 	Classes Classes `json:"classes"`
 
+	// calls of this side that waited for others of their function to end: WithMaxOutstanding
+	WaitPlace Wait `json:"wait_place"`
 	// streams of this side that waited for budget here for a window
 	WaitWindow Wait `json:"wait_window"`
 	WaitOpens  Wait `json:"wait_opens"` // calls of this side that waited for budget of the peer
@@ -136,6 +138,7 @@ func (st *Stats) load(s *Session) {
 	st.Outbound, st.MostOutbound, st.OutboundState = l.Outbound.Held, l.Outbound.Most, l.Outbound.State
 	c := &l.Classes
 	st.Classes = Classes{Share(c.Calls), Share(c.Nested), Share(c.Served), Share(c.Made), Share(c.Large), Share(c.Elastic)}
+	st.WaitPlace = Wait(l.WaitPlace)
 	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(l.WaitWindow), Wait(l.WaitOpens), Wait(l.WaitLimit)
 	st.Stops, st.Stopped = s.calls.Carrier.Stops()
 	st.Path = pathOf(s)
@@ -150,7 +153,7 @@ func (st Stats) LogValue() slog.Value {
 		slog.Uint64("stops", st.Stops), slog.Duration("stopped", st.Stopped),
 		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding), slog.Int("receiving", st.Receiving),
 		slog.Any("classes", st.Classes),
-		slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
+		slog.Any("wait_place", st.WaitPlace), slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
 		slog.Any("path", st.Path),
 	)
 }
@@ -159,7 +162,7 @@ func (st Stats) LogValue() slog.Value {
 func (st *Stats) end() {
 	*st = Stats{
 		Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped,
-		WaitWindow: st.WaitWindow.ended(), WaitOpens: st.WaitOpens.ended(), WaitOutbound: st.WaitOutbound.ended(),
+		WaitPlace: st.WaitPlace.ended(), WaitWindow: st.WaitWindow.ended(), WaitOpens: st.WaitOpens.ended(), WaitOutbound: st.WaitOutbound.ended(),
 	}
 }
 
@@ -184,6 +187,7 @@ func (st *Stats) add(o *Stats) {
 	st.Holding += o.Holding
 	st.Receiving += o.Receiving
 	st.Classes.add(&o.Classes)
+	st.WaitPlace.add(o.WaitPlace)
 	st.WaitWindow.add(o.WaitWindow)
 	st.WaitOpens.add(o.WaitOpens)
 	st.WaitOutbound.add(o.WaitOutbound)

@@ -110,12 +110,12 @@ func printRoom(b *bytes.Buffer, list []sessionView) {
 // printWaits writes which sessions have waited for room, and which wait now.
 func printWaits(b *bytes.Buffer, list []sessionView) {
 	const columns = 3
-	t := newTable("session", "peer", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all")
-	for i, name := range []string{" room at the peer ", " room here ", " outbound limit "} {
+	t := newTable("session", "peer", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all")
+	for i, name := range []string{" own function ", " room at the peer ", " room here ", " outbound limit "} {
 		t.group(name, 2+columns*i, 1+columns*(i+1))
 	}
-	t.group(" large Blocks ", 11, 11)
-	t.group(" reader stopped ", 12, 13)
+	t.group(" large Blocks ", 14, 14)
+	t.group(" reader stopped ", 15, 16)
 	none := true
 	for _, s := range list {
 		st := &s.Stats
@@ -124,7 +124,7 @@ func printWaits(b *bytes.Buffer, list []sessionView) {
 		}
 		none = false
 		row := []any{s.ID[:8], plain(s.Peer)}
-		for _, w := range []asterisque.Wait{st.WaitOpens, st.WaitWindow, st.WaitOutbound} {
+		for _, w := range []asterisque.Wait{st.WaitPlace, st.WaitOpens, st.WaitWindow, st.WaitOutbound} {
 			row = append(row, w.Now, w.Times, duration(w.For))
 		}
 		t.row(append(row, st.Classes.Large.Waiting, st.Stops, duration(st.Stopped))...)
@@ -134,12 +134,12 @@ func printWaits(b *bytes.Buffer, list []sessionView) {
 		return
 	}
 	t.print(b)
-	b.WriteString("  (calls wait for room at the peer, streams for room here for their windows, and all that is sent at the outbound limit)\n")
+	b.WriteString("  (calls wait for others of their function (WithMaxOutstanding) and for room at the peer, streams for room here for their windows, and all that is sent at the outbound limit)\n")
 }
 
 // waited reports whether a session has waited for room.
 func waited(st *asterisque.Stats) bool {
-	return st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Classes.Large.Waiting > 0
+	return st.WaitPlace.Times+st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Classes.Large.Waiting > 0
 }
 
 // print writes the calls of s.

@@ -187,7 +187,7 @@ func (o *observer) observeRoom(to metric.Observer, total *asterisque.Stats) {
 
 // observeWaits reports current and past waits for room.
 func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
-	for reason, w := range map[string]asterisque.Wait{"window": total.WaitWindow, "opens": total.WaitOpens, "outbound": total.WaitOutbound} {
+	for reason, w := range map[string]asterisque.Wait{"place": total.WaitPlace, "window": total.WaitWindow, "opens": total.WaitOpens, "outbound": total.WaitOutbound} {
 		with := o.with(reasonKey.String(reason))
 		to.ObserveInt64(o.wait, int64(w.Now), with)
 		to.ObserveInt64(o.waits, int64(w.Times), with)

@@ -195,7 +195,7 @@ func (x *Calls) Init(c *Config) {
 	x.out.limit.Share(c.Share)
 	x.out.limit.Tell(&c.Owner.Tally)
 	x.promise(c)
-	x.out.setWindows(c.MaxOutstanding)
+	x.out.setPlaces(c.MaxOutstanding)
 	if !c.Dialled {
 		x.Table.odd = 1
 	}

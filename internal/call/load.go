@@ -14,15 +14,16 @@ import (
 
 // Load is the present state of the calls of a session, and of what they hold.
 type Load struct {
-	Pipes                            int // running calls of both sides
-	Waiting, MostWaiting             int // calls of the peer that wait for a worker
-	Running, MostRunning             int
-	Made, Served                     uint64 // calls of this side, and of the peer
-	Parked                           int    // answers that wait to be sent
-	Holding                          int    // bytes of running calls and answers
-	Inbound, Outbound                DirectionLoad
-	Classes                          Classes
-	WaitWindow, WaitOpens, WaitLimit Wait
+	Pipes                 int // running calls of both sides
+	Waiting, MostWaiting  int // calls of the peer that wait for a worker
+	Running, MostRunning  int
+	Made, Served          uint64 // calls of this side, and of the peer
+	Parked                int    // answers that wait to be sent
+	Holding               int    // bytes of running calls and answers
+	Inbound, Outbound     DirectionLoad
+	Classes               Classes
+	WaitPlace, WaitOpens  Wait
+	WaitWindow, WaitLimit Wait
 }
 
 // DirectionLoad is the load of one direction of the limits.
@@ -45,7 +46,7 @@ func (x *Calls) Load() (l Load) {
 	l.Pipes, l.Made = x.Table.len(), x.Table.opened()
 	l.Inbound = DirectionLoad{x.inbound.Held(), x.inbound.Peak(), x.inbound.State()}
 	l.Outbound = DirectionLoad{x.out.limit.Held(), x.out.limit.Peak(), x.out.limit.State()}
-	l.WaitWindow, l.WaitOpens, l.WaitLimit = x.out.waits.load(waitWindow), x.out.waits.load(waitOpens), x.out.waits.load(waitOutbound)
+	l.WaitPlace, l.WaitWindow, l.WaitOpens, l.WaitLimit = x.out.waits.load(waitPlace), x.out.waits.load(waitWindow), x.out.waits.load(waitOpens), x.out.waits.load(waitOutbound)
 
 	w := x.serving.dispatcher.Load()
 	l.Waiting, l.Running, l.MostWaiting, l.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
@@ -76,14 +77,22 @@ func (x *Calls) WaitsFor() (windows, room bool) {
 	return x.out.terms.Waiting.Load() > 0, x.out.waits.load(waitOpens).Now+x.out.waits.load(waitWindow).Now > 0
 }
 
-// Outstanding returns the use of the window of a function.
-func (x *Calls) Outstanding(function uint16) WindowUse { return x.out.windows[function].used() }
+// Outstanding returns the calls of a function: the bound, or 0 without one, and those that are
+// outstanding and that wait.
+func (x *Calls) Outstanding(function uint16) (most, made, waiting int) {
+	places := x.out.places[function]
+	if places == nil {
+		return 0, 0, 0
+	}
+	return int(places.Room()), int(places.Used()), places.Len()
+}
 
 // waitKind is the resource of a wait.
 type waitKind uint8
 
 const (
-	waitWindow   waitKind = iota // budget here for the window of a stream that this side opens
+	waitPlace    waitKind = iota // the outstanding calls of a function
+	waitWindow                   // budget here for the window of a stream that this side opens
 	waitOpens                    // budget of the peer for calls
 	waitOutbound                 // the outbound soft limit
 	waitKinds

@@ -24,8 +24,8 @@ import (
 type outgoing struct {
 	session *carrier.Carrier // of the session; these are fixed
 	common  *Common
-	terms   piping.Terms           // grants of both sides
-	windows map[uint16]*callWindow // of the functions of the peer that have one
+	terms   piping.Terms            // grants of both sides
+	places  map[uint16]*flow.Credit // for outstanding calls, of the functions that have a bound
 
 	limit   *flow.Counter // these lock themselves
 	opens   flow.Credit   // of the peer for calls that wait there; closed when it accepts no more
@@ -52,14 +52,15 @@ type Common struct {
 	Owners  quota.Owners        // of the sessions
 }
 
-// setWindows makes the windows of functions, with their numbers of calls.
-func (o *outgoing) setWindows(calls map[uint16]int) {
+// setPlaces bounds the outstanding calls of functions.
+func (o *outgoing) setPlaces(calls map[uint16]int) {
 	if len(calls) == 0 {
 		return
 	}
-	o.windows = make(map[uint16]*callWindow, len(calls))
+	o.places = make(map[uint16]*flow.Credit, len(calls))
 	for function, n := range calls {
-		o.windows[function] = newCallWindow(n)
+		o.places[function] = new(flow.Credit)
+		o.places[function].Init(int64(n), 0)
 	}
 }
 
@@ -118,11 +119,18 @@ func (o *outgoing) retire() (first bool) {
 // reservation is the state that a call from this side holds until its end.
 type reservation struct {
 	parent *outboundParent // the call as a parent; nil unless a handler made it
-	window *callWindow     // of its function; nil without
+	place  *flow.Credit    // that it has one of, of its function; nil without
 	cost   int64           // of its Open
 }
 
-// reserve waits until a call from this side may be sent: the session accepts it, and the window of
+// leave gives back the place of a call that has ended. The next call starts at once.
+func (r *reservation) leave() {
+	if r.place != nil {
+		r.place.Release(1)
+	}
+}
+
+// reserve waits until a call from this side may be sent: the session accepts it, and the bound of
 // its function, the peer's budget and this session's limit allow it. It sets the optional part of
 // the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
 // outbound limit.
@@ -199,13 +207,13 @@ func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *Optio
 	return r, metadata, nil
 }
 
-// waitForRoom waits for the window of the function, and for budget of the peer.
+// waitForRoom waits for a place of the function, and for credit of the peer.
 func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *Options) (a *codec.Abort) {
-	if r.window, a = o.waitForWindow(ctx, function, cfg.Priority, r.cost); a != nil {
+	if r.place, a = o.waitForPlace(ctx, function, cfg.Priority, r.cost); a != nil {
 		return a
 	}
 	if a = o.waitForOpens(ctx, r.cost, cfg.Priority); a != nil {
-		r.window.giveBack()
+		r.leave()
 	}
 	return a
 }
@@ -220,7 +228,7 @@ func (o *outgoing) unsent(outer *outboundParent, cost int64) {
 
 // giveBack releases the state that a call has held until its end.
 func (o *outgoing) giveBack(r *reservation) {
-	r.window.giveBack()
+	r.leave()
 	if r.parent != nil {
 		o.nesting.giveBack(r.cost)
 	}

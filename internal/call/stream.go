@@ -45,10 +45,10 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 	if a != nil {
 		return nil, a
 	}
-	if ctx.Done() != nil || own.window != nil || own.parent != nil {
+	if ctx.Done() != nil || own.place != nil || own.parent != nil {
 		s.open = &openContext{ctx: ctx}
 	}
-	if own.window != nil || own.parent != nil {
+	if own.place != nil || own.parent != nil {
 		held := own // separate memory, for few calls only
 		s.open.after = sync.OnceFunc(func() { x.out.giveBack(&held) })
 	}

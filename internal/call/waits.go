@@ -15,17 +15,26 @@ import (
 // The waits of a call from this side before it is sent: for the window of its function, for budget
 // of the peer, for budget for a window of its own, and at the outbound soft limit.
 
-// waitForWindow waits for the window of a function, if there is one, and returns it. Nested calls
-// do not use it, since a call in the window may wait for them. cost is that of the Open.
-func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority, cost int64) (*callWindow, *codec.Abort) {
-	w := o.windows[function]
-	if w == nil {
+// waitForPlace waits for a place among the outstanding calls of a function, if these are bounded, and
+// returns the bound. Nested calls do not use it, since a call with a place may wait for them. cost
+// is that of the Open.
+func (o *outgoing) waitForPlace(ctx context.Context, function uint16, p priority.Priority, cost int64) (*flow.Credit, *codec.Abort) {
+	places := o.places[function]
+	if places == nil {
 		return nil, nil
 	}
-	if a := w.wait(ctx, o.session.Context(), p, int(cost)); a != nil {
+	t := places.Acquire(p, 1)
+	if t == nil {
+		return places, nil
+	}
+	a := o.await(ctx, t, waitPlace, int(cost), func() string {
+		return fmt.Sprintf("one of the %d calls of function %d that may be outstanding (WithMaxOutstanding), and %d wait", places.Room(), function, places.Len())
+	})
+	if a != nil {
+		places.Leave(t)
 		return nil, a
 	}
-	return w, nil
+	return places, nil
 }
 
 // waitForOpens waits until the peer's credit for Opens allows an Open of this cost.
@@ -37,7 +46,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	if t == nil {
 		return nil
 	}
-	a := o.await(ctx, t, waitOpens, nil, func() string {
+	a := o.await(ctx, t, waitOpens, t.Bytes, func() string {
 		return fmt.Sprintf("room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", o.opens.Used(), o.opens.Room())
 	})
 	if a != nil {
@@ -50,7 +59,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 // of parameters.
 func (o *outgoing) waitForStream(ctx context.Context, t *flow.Ticket, bytes int) *codec.Abort {
 	budget := o.terms.Budget
-	a := o.await(ctx, t, waitWindow, &bytes, func() string {
+	a := o.await(ctx, t, waitWindow, bytes, func() string {
 		l := budget.Load()
 		return fmt.Sprintf("room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows().Granted, l[flow.Made].Waiting)
 	})
@@ -77,7 +86,7 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	if o.limit.Acquire(&t.Waiter) {
 		return nil
 	}
-	a := o.await(ctx, t, waitOutbound, nil, func() string {
+	a := o.await(ctx, t, waitOutbound, t.Bytes, func() string {
 		return fmt.Sprintf("the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.limit.Limits().Soft, o.limit.Held())
 	})
 	if a != nil {
@@ -96,13 +105,12 @@ func (o *outgoing) neverFits(held int) *codec.Abort {
 	return a
 }
 
-// await waits for the turn of t, and counts the wait as one of kind. An error names what was waited
-// for; then the caller withdraws t. For a window, held has the bytes of the caller, and ended
-// streams with untaken Blocks, which may hold all of the room, are dropped meanwhile.
-func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, held *int, what func() string) *codec.Abort {
-	bytes, again := t.Bytes, new(time.Ticker)
-	if held != nil {
-		bytes = *held
+// await waits for the turn of t while the caller holds bytes, and counts the wait as one of kind. An
+// error names what was waited for; then the caller withdraws t. Ended streams with untaken Blocks,
+// which may hold all of the room for windows, are dropped meanwhile.
+func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, bytes int, what func() string) *codec.Abort {
+	again := new(time.Ticker)
+	if kind == waitWindow {
 		_, next := o.terms.DropLeft()
 		again = time.NewTicker(next)
 		defer again.Stop()

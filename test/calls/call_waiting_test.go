@@ -43,6 +43,17 @@ func TestWaiting_ErrorNamesCause(t *testing.T) {
 			},
 			"waiting for room for a window at the caller", func(st asterisque.Stats) asterisque.Wait { return st.WaitWindow },
 		},
+		"a place of the function": {
+			[]asterisque.Option{asterisque.WithMaxOutstanding(50, 1)},
+			func(ctx context.Context, s *asterisque.Session) (err error) {
+				go s.Call(testkit.Background, 50, nil)
+				synctest.Wait()
+				_, err = s.Call(ctx, 50, nil)
+				return err
+			},
+			"waiting for one of the 1 calls of function 50 that may be outstanding (WithMaxOutstanding), and 1 wait",
+			func(st asterisque.Stats) asterisque.Wait { return st.WaitPlace },
+		},
 		"the window of a pipe": {
 			nil,
 			func(ctx context.Context, s *asterisque.Session) error {

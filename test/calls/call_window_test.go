@@ -31,15 +31,17 @@ func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
 		for waiting := callers - 1; waiting >= callers-3; waiting-- {
 			o := dialled.Outstanding(testkit.Held.Number())
 			require.Equal(t, waiting, o.Waiting)
-			require.GreaterOrEqual(t, o.Bytes, waiting*size)
-			require.Less(t, o.Bytes, waiting*(size+1000))
+			w := dialled.Stats().WaitPlace
+			require.Equal(t, waiting, w.Now)
+			require.GreaterOrEqual(t, w.Bytes, waiting*size)
+			require.Less(t, w.Bytes, waiting*(size+1000))
 			h.End <- struct{}{}
 			synctest.Wait()
 		}
 		cancel()
 		close(h.End)
 		wg.Wait()
-		require.Zero(t, dialled.Outstanding(testkit.Held.Number()).Bytes)
+		require.Zero(t, dialled.Stats().WaitPlace.Bytes)
 	})
 }
 
@@ -52,7 +54,7 @@ func TestFunctionWindow_InOrder(t *testing.T) {
 		testkit.Calls(&wg, 6, func(i int) { testkit.Held.Call(testkit.Background, dialled, fmt.Sprint(i)) })
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "front", asterisque.WithPriority(1)) })
 		o := dialled.Outstanding(testkit.Held.Number())
-		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5, Bytes: o.Bytes}, o)
+		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5}, o)
 		require.True(t, dialled.Outstanding(testkit.Held.Number()).Full())
 		require.Equal(t, 2, accepted.Stats().Running+accepted.Stats().Waiting, "what waits here has not been sent")
 		require.EqualValues(t, 2, dialled.Stats().Made)

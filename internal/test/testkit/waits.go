@@ -104,7 +104,7 @@ func LeftOf(st asterisque.Stats) string {
 		"pipes": st.Pipes, "waiting": st.Waiting, "running": st.Running, "parked": st.Parked, "holding": st.Holding,
 		"inbound messages": st.Inbound.Messages, "inbound bytes": st.Inbound.Bytes, "outbound messages": st.Outbound.Messages, "outbound bytes": st.Outbound.Bytes,
 		"Opens": st.Classes.Calls.Held, "nested": st.Classes.Nested.Held, "windows": st.Classes.Windows().Held, "large Blocks": st.Classes.Large.Held,
-		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "wait for a large Block": st.Classes.Large.Waiting,
+		"wait for their function": st.WaitPlace.Now, "wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "wait for a large Block": st.Classes.Large.Waiting,
 	} {
 		if n != 0 {
 			list = append(list, fmt.Sprintf("%s: %d", name, n))
