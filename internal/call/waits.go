@@ -15,9 +15,9 @@ import (
 // The waits of a call from this side before it is sent: for the window of its function, for budget
 // of the peer, for budget for a window of its own, and at the outbound soft limit.
 
-// waitForPlace waits for a place among the outstanding calls of a function, if these are bounded, and
-// returns the bound. Nested calls do not use it, since a call with a place may wait for them. cost
-// is that of the Open.
+// waitForPlace waits for a place among the outstanding calls of a function, if these are bounded,
+// and returns the bound. Nested calls do not use it, since a call with a place may wait for them.
+// cost is that of the Open.
 func (o *outgoing) waitForPlace(ctx context.Context, function uint16, p priority.Priority, cost int64) (*flow.Credit, *codec.Abort) {
 	places := o.places[function]
 	if places == nil {
@@ -105,9 +105,9 @@ func (o *outgoing) neverFits(held int) *codec.Abort {
 	return a
 }
 
-// await waits for the turn of t while the caller holds bytes, and counts the wait as one of kind. An
-// error names what was waited for; then the caller withdraws t. Ended streams with untaken Blocks,
-// which may hold all of the room for windows, are dropped meanwhile.
+// await waits for the turn of t while the caller holds bytes, and counts the wait as one of kind.
+// An error names what was waited for; then the caller withdraws t. Ended streams with untaken
+// Blocks, which may hold all of the room for windows, are dropped meanwhile.
 func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, bytes int, what func() string) *codec.Abort {
 	again := new(time.Ticker)
 	if kind == waitWindow {
