@@ -74,6 +74,30 @@ func TestCounter_ReportExits(t *testing.T) {
 	require.Equal(t, 1, went)
 }
 
+// TestCounter_GrantsBesideExit has a report that ends its goroutine after a message was counted: the
+// message is granted all the same.
+func TestCounter_GrantsBesideExit(t *testing.T) {
+	o := newOutbound(t, func(s limits.State) {
+		if s == limits.Soft {
+			runtime.Goexit()
+		}
+	})
+	exits := func(f func()) {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			f()
+		}()
+		<-over
+	}
+	exits(func() { o.Add(60) })
+	went := 0
+	require.False(t, o.Acquire(message(0, 60, func() { went++ })))
+	exits(func() { o.Remove(1, 60) })
+	require.Equal(t, limits.Amount{Messages: 1, Bytes: 60}, o.Held())
+	require.Equal(t, 1, went)
+}
+
 // TestCounter_ReleasedOnce has many senders: each is released once, or abandons its wait.
 func TestCounter_ReleasedOnce(t *testing.T) {
 	const senders, each = 8, 500
