@@ -245,8 +245,13 @@ func (c *Counter) deliver() {
 		return
 	}
 	c.delivering = true
-	// code that is called, such as a logger, may end the goroutine
-	defer func() { c.delivering = false }()
+	defer func() {
+		c.delivering = false
+		// code that is called, such as a logger, may have ended the goroutine
+		if len(e.states)+len(e.granted) > 0 {
+			c.unlocked(c.deliver)
+		}
+	}()
 	for len(e.states)+len(e.granted) > 0 {
 		if len(e.states) > 0 {
 			s := e.states[0]
