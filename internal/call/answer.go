@@ -43,9 +43,7 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 		x.count(held) // a peer without windows waits before its calls: see WaitOutbound
 	case x.out.limit.TryAcquire(int(held)):
 	case x.out.limit.Never(int(held)):
-		abort := x.out.neverFits(int(held))
-		abort.Ran = codec.MaybeRan
-		x.sendAnswer(to, p, nil, abort, by)
+		x.sendBeyondHard(to, p, held, by)
 		return
 	default:
 		if !to.shares() {
@@ -57,6 +55,13 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 	to.putAnswer(result, abort, held, false)
 }
 
+// sendBeyondHard sends an error in place of an answer that exceeds the hard limit by itself.
+func (x *Calls) sendBeyondHard(to responseWriter, p priority.Priority, held uint32, by dispatch.AnsweredBy) {
+	a := x.out.beyondHard(int(held))
+	a.Ran = codec.MaybeRan
+	x.sendAnswer(to, p, nil, a, by)
+}
+
 // park queues an answer until it may be sent. The queue holds its result, unless that is shared.
 func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abort *codec.Abort, held uint32, by dispatch.AnsweredBy) {
 	parked := int(held)
@@ -64,12 +69,16 @@ func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abor
 		parked = flow.LeastOverhead
 	}
 	x.serving.dispatcher.Park(parked, by)
-	put := func() {
+	put := func(ok bool) {
 		x.serving.dispatcher.Unpark(parked, by)
-		to.putAnswer(result, abort, held, true)
+		if ok {
+			to.putAnswer(result, abort, held, true)
+		} else {
+			x.sendBeyondHard(to, p, held, by)
+		}
 	}
-	if x.out.limit.Acquire(&flow.Waiter{Priority: p, Bytes: int(held), Granted: func(bool) { put() }}) {
-		put()
+	if x.out.limit.Acquire(&flow.Waiter{Priority: p, Bytes: int(held), Granted: put}) {
+		put(true)
 	}
 }
 

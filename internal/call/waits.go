@@ -100,6 +100,11 @@ func (o *outgoing) neverFits(held int) *codec.Abort {
 	if !o.limit.Never(held) {
 		return nil
 	}
+	return o.beyondHard(held)
+}
+
+// beyondHard returns the error of neverFits.
+func (o *outgoing) beyondHard(held int) *codec.Abort {
 	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see Limits.Outbound", held, o.limit.Limits().Hard.Bytes)
 	a.Ran = codec.NeverSent
 	return a
@@ -119,10 +124,13 @@ func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, byt
 	for {
 		select {
 		case <-t.Turn():
-			if t.Refused() {
-				return o.errDrains()
+			switch {
+			case !t.Refused():
+				return nil
+			case kind == waitOutbound:
+				return o.beyondHard(bytes)
 			}
-			return nil
+			return o.errDrains()
 		case <-again.C:
 			_, next := o.terms.DropLeft()
 			again.Reset(next)

@@ -260,7 +260,7 @@ func (c *Counter) deliver() {
 		} else {
 			w := e.granted[0]
 			e.granted = e.granted[1:]
-			c.unlocked(func() { w.Granted(true) })
+			c.unlocked(func() { w.Granted(!w.never) })
 		}
 	}
 	e.states, e.granted = nil, nil

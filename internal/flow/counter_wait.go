@@ -36,7 +36,8 @@ func (c *Counter) take(bytes int, locked bool) bool {
 }
 
 // Acquire counts a message of the bytes of w and returns true, or queues w until it is counted. No
-// message overtakes an earlier one of the same priority or a higher one.
+// message overtakes an earlier one of the same priority or a higher one. A message that exceeds the
+// hard limit by itself, such as one that was lowered meanwhile, is refused: see Never.
 func (c *Counter) Acquire(w *Waiter) bool {
 	if c.TryAcquire(w.Bytes) {
 		return true
@@ -51,17 +52,23 @@ func (c *Counter) acquireOrQueue(w *Waiter) (ok bool) {
 	defer c.mu.Unlock()
 	c.queued.Store(true)
 	q := &c.eventsLocked().waiting
-	if ok = q.passes(w.Priority) && c.admitLocked(w); !ok {
+	if ok = q.passes(w.Priority) && !c.Never(w.Bytes) && c.admitLocked(w); !ok {
 		q.push(w)
+		c.grantLocked()
 	}
 	c.queued.Store(q.len > 0)
 	return ok
 }
 
-// admitLocked counts w if there is room, or no message waits any more.
+// admitLocked counts w if there is room, or no message waits any more. It reports whether the wait
+// of w is over.
 func (c *Counter) admitLocked(w *Waiter) bool {
-	if c.ended {
+	switch {
+	case c.ended:
 		c.settle(c.held.Add(pack(1, w.Bytes)), true)
+		return true
+	case c.Never(w.Bytes):
+		w.never = true
 		return true
 	}
 	return c.take(w.Bytes, true)
@@ -93,7 +100,7 @@ func (c *Counter) Leave(w *Waiter) {
 	}
 	c.mu.Unlock()
 	c.deliver()
-	if !waited {
+	if !waited && !w.never {
 		c.Remove(1, w.Bytes)
 	}
 }

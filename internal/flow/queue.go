@@ -11,6 +11,7 @@ type Waiter struct {
 	Priority priority.Priority
 	source   Class // of the room that was granted
 	Bytes    int   // of room that it needs
+	never    bool  // there will never be so much, and Granted is called with false
 	// Granted is called once: with true when the room is granted, and with false when it never will
 	// be. It does not block.
 	Granted func(ok bool)
