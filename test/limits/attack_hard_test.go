@@ -82,3 +82,14 @@ func TestSetLimits_BelowParked(t *testing.T) {
 		require.Nil(t, closed[4])
 	})
 }
+
+// The outbound hard limit is below the smallest answer: the first one ends the session.
+func TestSetLimits_BelowRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := testkit.StuckPeer(t)
+		require.NoError(t, s.SetLimits(s.Limits(asterisque.Inbound), testkit.BytesOf(50, 100)))
+		p.Send(&message.Open{Pipe: 0, Function: 999})
+		synctest.Wait()
+		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+	})
+}
