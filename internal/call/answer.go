@@ -59,6 +59,9 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 func (x *Calls) sendBeyondHard(to responseWriter, p priority.Priority, held uint32, by dispatch.AnsweredBy) {
 	a := x.out.beyondHard(int(held))
 	a.Ran = codec.MaybeRan
+	if x.out.limit.Never(int(heldClose(nil, x.sent(a)) + to.body())) {
+		by = dispatch.BeyondGrant // and so does the error: it ends the session
+	}
 	x.sendAnswer(to, p, nil, a, by)
 }
 
