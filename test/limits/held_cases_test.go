@@ -216,6 +216,33 @@ func heldCases() (cases []heldCase) {
 	out("63 KiB", 10, 20, 63<<10)
 	out("1 MiB", 5, 4, 1<<20-200)
 
+	cases = append(cases, heldCase{
+		name: "outbound Opens of streams", n: 3000, stuck: true, until: outboundMessages,
+		open: func(r *heldRig) {
+			p, err := r.s.Open(testkit.Background, 1, nil)
+			require.NoError(r.t, err)
+			r.keep = make([]any, 0, 3001)
+			r.keep = append(r.keep, p)
+			require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, testkit.Patience, time.Millisecond)
+			for range 3 { // the Wire is full
+				p.Post(make([]byte, 80<<10))
+			}
+			r.n += outboundMessages(r)
+		},
+		fill: func(r *heldRig) {
+			for range 3000 {
+				p, err := r.s.Open(testkit.Background, 1, nil)
+				require.NoError(r.t, err)
+				r.keep = append(r.keep, p)
+			}
+		},
+		end: func(r *heldRig) {
+			for _, p := range r.keep {
+				p.(*pipe.Pipe).Abort(nil)
+			}
+		},
+	})
+
 	answers := func(name string, n int, function uint16, meta func(int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{
 			name: name, n: n, stuck: true, opts: append([]asterisque.Option{noWindow, asterisque.WithWorkers(asterisque.Workers{Session: 2})}, opts...), once: true,
