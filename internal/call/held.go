@@ -10,7 +10,8 @@ import (
 // heldAlone is the count of a message without content that waits to be sent.
 const heldAlone = uint32(flow.LeastOverhead)
 
-// heldOpen returns the count of an Open that waits to be sent. A stream has an End besides its call.
+// heldOpen returns the count of an Open that waits to be sent. A stream has an End besides its
+// call.
 func heldOpen(m *outbox.Message) uint32 {
 	n := len(m.Payload)
 	if m.Meta != nil {

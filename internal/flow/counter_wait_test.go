@@ -74,8 +74,8 @@ func TestCounter_ReportExits(t *testing.T) {
 	require.Equal(t, 1, went)
 }
 
-// TestCounter_GrantsBesideExit has a report that ends its goroutine after a message was counted: the
-// message is granted all the same.
+// TestCounter_GrantsBesideExit has a report that ends its goroutine after a message was counted:
+// the message is granted all the same.
 func TestCounter_GrantsBesideExit(t *testing.T) {
 	o := newOutbound(t, func(s limits.State) {
 		if s == limits.Soft {
