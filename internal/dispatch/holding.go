@@ -32,8 +32,8 @@ func (h *holding) add(bytes int) {
 }
 
 // fits reports whether the bytes of j, while it runs, fit. One call always fits. A call that
-// exceeds the budget alone fits as soon as no other large one runs. Large calls leave the last
-// eighth to small ones.
+// exceeds the budget alone, or beside the Blocks, fits as soon as no other large one runs. Large
+// calls leave the last eighth to small ones.
 func (h *holding) fits(j Job, room int) bool {
 	weight, most, held, small := j.Weight(), room, h.bytes-h.beyond, j.Task().small()
 	if !small {
@@ -42,7 +42,7 @@ func (h *holding) fits(j Job, room int) bool {
 	switch {
 	case h.bytes == 0:
 		return true
-	case weight > most:
+	case weight > most-h.blocks:
 		return h.bulky == 0 && held <= room
 	}
 	return held+weight <= most
