@@ -89,3 +89,27 @@ func TestDebt_LeftAtEnd(t *testing.T) {
 		})
 	}
 }
+
+// Applications stop receiving, one after the other, and no room is left for their Blocks. The pipes
+// end before another one needs the room: nothing of them stays.
+func TestDebt_IdleUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := streams(t, 5, large+overhead)
+		for _, s := range all {
+			s.here.send(large)
+			s.run()
+			s.there.recv()
+			synctest.Wait()
+			require.Positive(t, s.load().Large)
+			s.there.StopReading()
+			s.run()
+			require.Positive(t, s.load().Large, "there is no other room")
+			s.here.Abort(nil)
+			s.there.Abort(nil)
+			s.run()
+			require.Zero(t, s.load().Large)
+		}
+		require.Empty(t, all[0].there.s.room.Evict())
+		finishAll(all)
+	})
+}
