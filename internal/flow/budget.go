@@ -49,7 +49,7 @@ type Budget struct {
 // queues are the waiting requests.
 type queues struct {
 	made, large Queue
-	idle        []*Waiter // of holders that take no Block: see Idle
+	idle        Queue // of holders that take no Block: see Idle
 }
 
 // NewBudget returns a Budget that has granted nothing. Budgets may share p, which must not change
@@ -217,6 +217,9 @@ func (b *Budget) Opened(r *Waiter, w *Window) {
 func (b *Budget) Withdraw(r *Waiter) (waited bool, granted []*Waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.queues != nil && b.queues.idle.remove(r) {
+		return true, nil
+	}
 	waited = b.queues != nil && (b.queues.made.remove(r) || b.queues.large.remove(r))
 	if waited { // waiters behind it may fit now
 		granted = b.grantLocked()
@@ -304,8 +307,8 @@ func (b *Budget) End(w *Window) []*Waiter {
 }
 
 // Idle registers r, of a holder of room for large Blocks whose application does not take its Block.
-// [Budget.Evict] returns r when another waiter has to wait for that room. Idle returns false, and
-// does nothing, if one waits already.
+// [Budget.Evict] returns r when another waiter has to wait for that room, unless [Budget.Withdraw]
+// comes before. Idle returns false, and does nothing, if one waits already.
 func (b *Budget) Idle(r *Waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -313,7 +316,7 @@ func (b *Budget) Idle(r *Waiter) bool {
 	if q.large.len > 0 {
 		return false
 	}
-	q.idle = append(q.idle, r)
+	q.idle.push(r)
 	return true
 }
 
@@ -325,9 +328,7 @@ func (b *Budget) Evict() []*Waiter {
 	if b.queues == nil {
 		return nil
 	}
-	idle := b.queues.idle
-	b.queues.idle = nil
-	return idle
+	return b.queues.idle.grant(nil, func(*Waiter) bool { return true })
 }
 
 // grantLocked grants waiting waiters, in order, while there is room.

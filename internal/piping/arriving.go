@@ -8,10 +8,10 @@ type arrivingBlock struct {
 	underway   bool // parts of it are missing
 	whole, got int  // bytes of its payload, and of these the ones that have arrived
 
-	claim   flow.Waiter // for the debt
-	claimed bool        // the claim waits
-	granted func(bool)  // of the claim; fixed from the first Block on
-	idle    bool        // the room for large Blocks may call End.evicted
+	claim   flow.Waiter  // for the debt
+	claimed bool         // the claim waits
+	granted func(bool)   // of the claim; fixed from the first Block on
+	idle    *flow.Waiter // the room for large Blocks may call End.evicted; nil if not
 
 	// bytes held for the Block, underway or first in the inbox
 	debt     int        // in the class source of the Budget
@@ -41,6 +41,10 @@ func (b *arrivingBlock) withdraw(budget *flow.Budget, a *deferred) {
 
 // vacate releases the debt.
 func (b *arrivingBlock) vacate(budget *flow.Budget, a *deferred) {
+	if b.idle != nil {
+		budget.Withdraw(b.idle)
+		b.idle = nil
+	}
 	a.grant(budget.Release(b.source, b.debt))
 	a.reserved += b.reserved
 	b.debt, b.reserved = 0, 0
@@ -195,9 +199,12 @@ func (r *receiver) placeDebt(s endState, t *Terms, unplaced int, reserved bool, 
 		}
 	case reserved:
 		b.reserve(t.Budget, a)
-	case !b.idle:
-		b.idle = t.Budget.Idle(&flow.Waiter{Granted: evicted})
-		return !b.idle
+	case b.idle == nil:
+		b.idle = &flow.Waiter{Granted: evicted}
+		if !t.Budget.Idle(b.idle) {
+			b.idle = nil
+			return true
+		}
 	}
 	return false
 }

@@ -141,7 +141,7 @@ func (e *End) moveDebtAndUnlock(a deferred) {
 func (e *End) evicted(bool) {
 	e.mu.Lock()
 	b := &e.in.extras.arriving
-	b.idle = false
+	b.idle = nil
 	a := deferred{abort: b.debt > 0 && b.source == flow.Large && !b.underway && !e.in.takes(e.state)}
 	e.unlock(a)
 }
