@@ -93,3 +93,13 @@ func TestSetLimits_BelowRefusal(t *testing.T) {
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 	})
 }
+
+// The inbound soft limit is lowered below the guaranteed windows: no class has a negative room.
+func TestSetLimits_BelowWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{MaxMessage: 64 << 10, Inbound: testkit.BytesOf(32<<20, 1<<30)}))
+		require.Positive(t, s.Stats().Classes.Elastic.Room)
+		require.NoError(t, s.SetLimits(testkit.BytesOf(1<<20, 1<<30), s.Limits(asterisque.Outbound)))
+		require.Zero(t, s.Stats().Classes.Elastic.Room)
+	})
+}
