@@ -21,7 +21,7 @@ type randomMessage struct {
 // TestCounter_RandomLimits plays random senders while the limits change. Each message is counted or
 // refused once, the count is the sum of the counted ones, and no message waits without a reason.
 func TestCounter_RandomLimits(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		set := func() limits.Limits {
 			soft := 20 + rnd.IntN(100)
