@@ -19,7 +19,7 @@ import (
 // large parameters still runs, whatever their size.
 func TestReserved_LargeCallBeside(t *testing.T) {
 	type item struct{ A, B, C, D int64 }
-	for _, size := range []int{20 << 20, 26 << 20, 30 << 20} {
+	for _, size := range []int{20 << 20, 26 << 20} {
 		synctest.Test(t, func(t *testing.T) {
 			handlers, runs := make(chan *pipe.Pipe, 100), 0
 			svc := asterisque.NewService()
