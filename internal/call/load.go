@@ -59,7 +59,6 @@ func (x *Calls) Load() (l Load) {
 		r := x.out.terms.Budget.Load()
 		c.Served, c.Made, c.Large, c.Elastic = classLoad(r[flow.Served]), classLoad(r[flow.Made]), classLoad(r[flow.Large]), classLoad(r[flow.Elastic])
 		c.Elastic.Promised += r[flow.Initial].Granted
-		c.Elastic.Room = max(c.Elastic.Room, 0) // none after limits became smaller
 		c.Nested.Room += r[flow.Nested].Minimum
 		c.Nested.Promised += r[flow.Nested].Granted
 		c.Nested.Held += r[flow.Nested].Granted

@@ -96,7 +96,10 @@ func (b *randomBudget) begin() {
 	w, ok := new(flow.Window), false
 	switch b.rnd.IntN(4) {
 	case 0:
-		ok = b.Begin(w)
+		if l := b.Load()[flow.Served]; l.Granted < l.Minimum {
+			b.Begin(w)
+			ok = true
+		}
 	case 1:
 		ok = b.Nest(w)
 	case 2:
