@@ -80,7 +80,7 @@ func NewCounter(l *limits.Limits, report func(limits.State)) *Counter {
 func (c *Counter) Add(bytes int) limits.State { return c.settle(c.held.Add(pack(1, bytes)), false) }
 
 // Never reports whether a message of the given bytes exceeds the hard limit by itself, so that
-// no other message lets it fit.
+// it will never be counted.
 func (c *Counter) Never(bytes int) bool {
 	most := c.marks.Load().Hard.Bytes
 	return most > 0 && bytes > most
