@@ -47,7 +47,6 @@ type Dispatcher struct {
 	waiting int32 // calls that no worker has taken yet, in any place
 	running int32 // calls that workers have taken, and calls with answers that wait to leave
 	parked  parkedAnswers
-	streams int32 // running calls that carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
 	quiet   bool  // no call begins yet, except on a lent worker
@@ -146,9 +145,6 @@ func (d *Dispatcher) beginLocked(j Job, e event) {
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
 	d.holding.carry(j, d.plan.Room, 1)
-	if t.Blocks {
-		d.streams++
-	}
 	if t.limited {
 		j.Limit().waitsNoMore(j)
 	}
@@ -166,9 +162,6 @@ func (d *Dispatcher) endLocked(j Job) {
 		d.room.urgeNoMore(&d.scheduler.nested)
 	}
 	d.holding.carry(j, d.plan.Room, -1)
-	if t.Blocks {
-		d.streams--
-	}
 }
 
 // poke is called when a call that waited for memory may run.

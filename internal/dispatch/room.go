@@ -59,7 +59,6 @@ type Load struct {
 	Parked       int
 	Held         int // bytes of running calls, without the calls themselves
 	Unparked     int // running calls without a waiting answer
-	Streams      int
 	Opens        flow.Opens
 	Nested, Most int // cost of nested calls, and its bound
 }
@@ -71,13 +70,14 @@ func (d *Dispatcher) Load() Load {
 	p := &d.parked
 	return Load{
 		Waiting: int(d.waiting), Running: int(d.running), MostWaiting: int(d.mostWaiting), MostRunning: int(d.mostRunning), Served: d.room.arrived,
-		Parked: int(p.running + p.away + p.lent), Held: d.holding.bytes, Unparked: int(d.running - p.running), Streams: int(d.streams),
+		Parked: int(p.running + p.away + p.lent), Held: d.holding.bytes, Unparked: int(d.running - p.running),
 		Opens: d.room.opens, Nested: d.room.inner, Most: d.plan.Nested,
 	}
 }
 
 // openRoom is the budget for Opens on the receiving side: see [flow.Opens], and for the sender
-// openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
+// [flow.Credit]. Nested calls have a budget of their own. It is guarded by the lock of its
+// dispatcher.
 type openRoom struct {
 	owner *quota.Owner // fixed
 

@@ -81,7 +81,7 @@ func (b *Budget) Resize(bytes int) []*Waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.plan.resized(bytes)
-	b.free[Elastic] += p.Spare - b.plan.Spare
+	b.free[Elastic] += p.Elastic - b.plan.Elastic
 	b.plan = &p
 	return b.grantLocked()
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // Windows from which nothing was taken grow at first to an eighth of the room together. Other new
-// windows grow by an eighth of the free spare room each.
+// windows grow by an eighth of the free elastic room each.
 func TestLend_FirstGrowthBounds(t *testing.T) {
-	p := flow.Plan{Window: kib, Workers: 1, Callers: 1, Room: 64 * 63 * kib, Spare: 16 * 63 * kib, Large: kib}
+	p := flow.Plan{Window: kib, Workers: 1, Callers: 1, Room: 64 * 63 * kib, Elastic: 16 * 63 * kib, Large: kib}
 	for _, taken := range []bool{false, true} {
 		r, grown := flow.NewBudget(&p), 0
 		for range 20 {
 			h := new(flow.Window)
-			free := p.Spare - loadOf(r).Windows
+			free := p.Elastic - loadOf(r).Windows
 			if r.Lend(h); h.Extra > 0 {
 				grown++
 				require.EqualValues(t, min(63*kib, free/8), h.Extra)
@@ -35,9 +35,9 @@ func TestLend_FirstGrowthBounds(t *testing.T) {
 	}
 }
 
-// Streams of this side leave spare room for seven more, so that windows can still grow.
+// Streams of this side leave elastic room for seven more, so that windows can still grow.
 func TestOpen_SpareBound(t *testing.T) {
-	p := flow.Plan{Window: 64 * kib, Workers: 1, Spare: 16 * 64 * kib, Large: kib}
+	p := flow.Plan{Window: 64 * kib, Workers: 1, Elastic: 16 * 64 * kib, Large: kib}
 	r := flow.NewBudget(&p)
 	all, _ := waiters(0, make([]priority.Priority, 11)...)
 	for i, c := range all {
@@ -49,7 +49,7 @@ func TestOpen_SpareBound(t *testing.T) {
 func TestFit_Bounds(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	h := fillSpare(t, r, 0)
+	h := fillElastic(t, r, 0)
 	r.Resize(p.Room / 2)
 	require.True(t, fit(r, h, h.Bytes()), "less room than is held")
 	require.False(t, fit(r, h, h.Bytes()+1))
@@ -69,7 +69,7 @@ func TestEnd_ReturnsWindow(t *testing.T) {
 			return h
 		}},
 		{"of a stream of this side", func(r *flow.Budget) *flow.Window { return open(t, r) }},
-		{"from the spare room, and larger by now", func(r *flow.Budget) (h *flow.Window) {
+		{"from the elastic room, and larger by now", func(r *flow.Budget) (h *flow.Window) {
 			for range p.Callers + 1 {
 				h = open(t, r)
 			}

@@ -40,7 +40,7 @@ func take(t *testing.T, r *flow.Budget, g granter, bytes int) *flow.Window {
 
 func TestTakeExtra_NoMoreThanGranted(t *testing.T) {
 	p, r, g, _ := extraRoom(t)
-	require.Equal(t, p.Spare/8, p.Extra)
+	require.Equal(t, p.Elastic/8, p.Extra)
 	require.EqualValues(t, p.Extra, r.Extra())
 	var h flow.Window
 	ok, _ := r.TakeExtra(&h, uint64(p.Extra)+1, g)
@@ -129,7 +129,7 @@ func TestTakeExtra_Model(t *testing.T) {
 			require.Greater(t, r.Extra(), total)
 			total = r.Extra()
 		})
-		blocks, resized := (p.Workers+p.Callers)*p.Window+p.Spare, false
+		blocks, resized := (p.Workers+p.Callers)*p.Window+p.Elastic, false
 		var holds []*flow.Window
 		begun := map[*flow.Window]bool{}
 		for range 2000 {

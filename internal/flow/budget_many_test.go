@@ -21,7 +21,7 @@ func TestBudget_Concurrent(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
 	r := flow.NewBudget(&p)
-	room := (p.Workers+p.Callers)*p.Window + p.Spare
+	room := (p.Workers+p.Callers)*p.Window + p.Elastic
 	var waited, gaveUp, late atomic.Int64
 
 	// wait waits until c is granted or patience runs out, and reports whether c got its room.

@@ -31,10 +31,10 @@ func TestResize_KeepsPromises(t *testing.T) {
 			require.Empty(t, r.Resize(c.bytes))
 			got := r.Plan()
 			require.Equal(t, c.room, got.Room)
-			require.Equal(t, got.Room, got.Opens+got.Nested+got.NestedOwn+got.Large+(got.Workers+got.Callers)*got.Window+got.Spare)
+			require.Equal(t, got.Room, got.Opens+got.Nested+got.NestedOwn+got.Large+(got.Workers+got.Callers)*got.Window+got.Elastic)
 			require.Zero(t, loadOf(r), "nothing is promised")
 			rest := got
-			rest.Room, rest.Spare = p.Room, p.Spare
+			rest.Room, rest.Elastic = p.Room, p.Elastic
 			require.Equal(t, p, rest, "all else stands")
 		})
 	}
@@ -66,7 +66,7 @@ func TestResize_ToSameSize(t *testing.T) {
 func TestResize_SmallerKeepsMinimums(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
 	r := flow.NewBudget(&p)
-	big := fillSpare(t, r, 0)
+	big := fillElastic(t, r, 0)
 	before := loadOf(r).Windows
 	require.Empty(t, r.Resize(3*mib))
 	require.Equal(t, before, loadOf(r).Windows)
@@ -95,7 +95,7 @@ func TestResize_SmallerKeepsMinimums(t *testing.T) {
 func TestNest_HasItsOwnShare(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	var holds []*flow.Window
 	for range p.NestedOwn / p.Window {
 		h := new(flow.Window)
@@ -113,7 +113,7 @@ func TestNest_HasItsOwnShare(t *testing.T) {
 func TestResize_LargerGrants(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	for range p.Callers {
 		open(t, r)
 	}

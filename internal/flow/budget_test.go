@@ -12,7 +12,7 @@ import (
 func TestBegin_WindowPerWorker(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	var holds []*flow.Window
 	for range p.Workers {
 		h := begin(t, r)
@@ -45,14 +45,14 @@ func TestBegin_FirstGrowth(t *testing.T) {
 			full++
 		}
 	}
-	require.Equal(t, (p.Spare-8*60*kib)/(60*kib)+1, full, "until it is more than an eighth of what is free")
-	require.Less(t, loadOf(r).Windows, p.Workers*p.Window+p.Spare)
+	require.Equal(t, (p.Elastic-8*60*kib)/(60*kib)+1, full, "until it is more than an eighth of what is free")
+	require.Less(t, loadOf(r).Windows, p.Workers*p.Window+p.Elastic)
 }
 
 func TestBegin_FirstGrowthLimit(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 64 * kib}, kib, 2)
 	r := flow.NewBudget(&p)
-	require.EqualValues(t, p.Spare/8, begin(t, r).Extra)
+	require.EqualValues(t, p.Elastic/8, begin(t, r).Extra)
 }
 
 func TestLend_Grows(t *testing.T) {
@@ -92,13 +92,13 @@ func TestOpen_FirstWindowsLarger(t *testing.T) {
 			large++
 		}
 	}
-	require.Equal(t, p.Room/8/(60*kib), large, "which leaves most of the spare room to other streams")
+	require.Equal(t, p.Room/8/(60*kib), large, "which leaves most of the elastic room to other streams")
 }
 
 func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
 	r := flow.NewBudget(&p)
-	for range p.Callers + p.Spare/2/p.Window { // while an eighth of the room is for their growth
+	for range p.Callers + p.Elastic/2/p.Window { // while an eighth of the room is for their growth
 		var c flow.Waiter
 		var h flow.Window
 		require.True(t, r.Acquire(flow.Made, &c))
@@ -109,7 +109,7 @@ func TestOpen_NumberOfStreams(t *testing.T) {
 func TestOpen_Share(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	spare := (p.Spare - 7*p.Window) / p.Window
+	spare := (p.Elastic - 7*p.Window) / p.Window
 	sources := map[flow.Class]int{}
 	var last *flow.Window
 	for range p.Callers + spare {
@@ -133,7 +133,7 @@ func TestOpen_Share(t *testing.T) {
 func TestOpen_OrderOfWaiting(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	var holds []*flow.Window
 	for range p.Callers {
 		holds = append(holds, open(t, r))
@@ -156,7 +156,7 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 func TestOpen_NoOvertaking(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	all, granted := waiters(p.Large/2+1, 0, 0)
 	require.True(t, r.Acquire(flow.Large, all[0]))
 	require.False(t, r.Acquire(flow.Large, all[1]))
@@ -173,7 +173,7 @@ func TestOpen_NoOvertaking(t *testing.T) {
 func TestLarge_OutOfItsMinimum(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	windows := int(fillSpare(t, r, 0).Extra)
+	windows := int(fillElastic(t, r, 0).Extra)
 	all, granted := waiters(p.Large/4, 0, 0, 0, 0, 0, 0)
 	for i, c := range all {
 		require.Equal(t, i < 4, r.Acquire(flow.Large, c))
@@ -196,7 +196,7 @@ func TestLarge_ElasticFirst(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
 	all, granted := waiters(p.Large, 0, 0, 0, 0, 0)
-	fits := p.Spare / p.Large
+	fits := p.Elastic / p.Large
 	for _, c := range all[:fits] {
 		require.True(t, r.Acquire(flow.Large, c))
 		require.Equal(t, flow.Elastic, c.Source())
@@ -215,7 +215,7 @@ func TestLarge_ElasticFirst(t *testing.T) {
 func TestMove_ToElastic(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	h := fillSpare(t, r, 0)
+	h := fillElastic(t, r, 0)
 	all, granted := waiters(p.Large, 0, 0)
 	require.True(t, r.Acquire(flow.Large, all[0]))
 	r.Shrink(h, h.Bytes()-uint64(p.Large)+1)
@@ -232,7 +232,7 @@ func TestMove_ToElastic(t *testing.T) {
 func TestWithdraw_FromItsLine(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	var holds []*flow.Window
 	for range p.Callers {
 		holds = append(holds, open(t, r))
@@ -268,7 +268,7 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	fillSpare(t, r, 0)
+	fillElastic(t, r, 0)
 	first, _ := waiters(p.Large, 0, 1)
 	behind, granted := waiters(10, 0, 0)
 	r.Acquire(flow.Large, &flow.Waiter{Bytes: p.Large / 2})
@@ -286,19 +286,19 @@ func TestGrow_ByShare(t *testing.T) {
 	w := uint64(p.Window)
 	for _, c := range []struct {
 		name        string
-		busy        int // bytes of the spare room that other windows hold
+		busy        int // bytes of the elastic room that other windows hold
 		extra       int // growth of the window
 		want, least uint64
 		bytes       uint64
 	}{
 		{"nothing is wanted", 0, 0, 0, 0, w},
 		{"the wanted size fits", 0, 0, w + 1000, 0, w + 1000},
-		{"four fifths of the free room", 0, 0, 10 * mib, 0, w + uint64(p.Spare/5*4)},
-		{"half is taken", p.Spare / 2, 0, 10 * mib, 0, w + uint64((p.Spare-p.Spare/2)/5*4)},
-		{"nothing is free", p.Spare, 0, 10 * mib, 0, w},
-		{"its own counts as free", p.Spare - 80_000, 80_000, 10 * mib, 0, w + 64_000},
-		{"other streams need the room", p.Spare - 80_000, 80_000, w + 80_000, 0, w + 64_000},
-		{"granted credit stands", p.Spare - 80_000, 80_000, w + 80_000, w + 70_000, w + 70_000},
+		{"four fifths of the free room", 0, 0, 10 * mib, 0, w + uint64(p.Elastic/5*4)},
+		{"half is taken", p.Elastic / 2, 0, 10 * mib, 0, w + uint64((p.Elastic-p.Elastic/2)/5*4)},
+		{"nothing is free", p.Elastic, 0, 10 * mib, 0, w},
+		{"its own counts as free", p.Elastic - 80_000, 80_000, 10 * mib, 0, w + 64_000},
+		{"other streams need the room", p.Elastic - 80_000, 80_000, w + 80_000, 0, w + 64_000},
+		{"granted credit stands", p.Elastic - 80_000, 80_000, w + 80_000, w + 70_000, w + 70_000},
 		{"it stays as it is", 0, 40_000, w + 40_000, 0, w + 40_000},
 		{"less is wanted", 0, 40_000, w + 10_000, 0, w + 10_000},
 		{"less is wanted than was promised", 0, 40_000, w, w + 30_000, w + 30_000},
@@ -306,7 +306,7 @@ func TestGrow_ByShare(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := flow.NewBudget(&p)
-			fillSpare(t, r, p.Spare-c.busy)
+			fillElastic(t, r, p.Elastic-c.busy)
 			h := open(t, r)
 			r.Took(h)
 			require.True(t, fit(r, h, w+uint64(c.extra)))
@@ -326,8 +326,8 @@ func TestGrow_LeavesRoom(t *testing.T) {
 		r.Took(&h)
 		r.Grow(&h, 512*kib, 0)
 	}
-	require.Less(t, loadOf(r).Windows, p.Spare)
-	require.Greater(t, loadOf(r).Windows, p.Spare*19/20)
+	require.Less(t, loadOf(r).Windows, p.Elastic)
+	require.Greater(t, loadOf(r).Windows, p.Elastic*19/20)
 }
 
 func TestFresh_EighthOfRoom(t *testing.T) {
@@ -351,7 +351,7 @@ func TestFresh_EighthOfRoom(t *testing.T) {
 func TestFit_AllOrNothing(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	busy := fillSpare(t, r, 1000)
+	busy := fillElastic(t, r, 1000)
 	h := open(t, r)
 	r.Took(h)
 	require.False(t, fit(r, h, h.Bytes()+1001))
@@ -367,7 +367,7 @@ func TestFit_AllOrNothing(t *testing.T) {
 func TestShrink_ToNeeded(t *testing.T) {
 	p := small(t)
 	r := flow.NewBudget(&p)
-	h := fillSpare(t, r, 0)
+	h := fillElastic(t, r, 0)
 	for range p.Callers {
 		open(t, r)
 	}

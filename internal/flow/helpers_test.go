@@ -15,7 +15,7 @@ func small(t testing.TB) flow.Plan {
 	p := newPlan(t, limits.Amount{Bytes: 2 * mib}, 256*kib, 4)
 	require.Equal(t, 16*kib+512, p.Window)
 	require.Equal(t, 7, p.Callers)
-	require.Greater(t, p.Spare, 500*kib)
+	require.Greater(t, p.Elastic, 500*kib)
 	return p
 }
 
@@ -54,12 +54,12 @@ func fit(r *flow.Budget, h *flow.Window, want uint64) bool {
 	return true
 }
 
-// fillSpare gives a stream, which receives and has a window from elsewhere, all but the given bytes
-// of the spare room.
-func fillSpare(t testing.TB, r *flow.Budget, but int) *flow.Window {
+// fillElastic gives a stream, which receives and has a window from elsewhere, all but the given
+// bytes of the elastic room.
+func fillElastic(t testing.TB, r *flow.Budget, but int) *flow.Window {
 	p := r.Plan()
 	h := &flow.Window{Base: uint32(p.Window)}
-	require.True(t, fit(r, h, uint64(p.Window+p.Spare-but)))
+	require.True(t, fit(r, h, uint64(p.Window+p.Elastic-but)))
 	return h
 }
 

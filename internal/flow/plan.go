@@ -47,8 +47,8 @@ type Plan struct {
 	Large       int // for Blocks that do not fit into their windows: one of the largest
 	Workers     int // number of running handlers with a guaranteed Window
 	Callers     int // number of streams of this side with a guaranteed Window
-	Spare       int // for the growth of windows; at least an eighth of Room in a new Plan
-	Extra       int // part of Spare: the initial extra credit
+	Elastic     int // the rest; at least an eighth of Room in a new Plan
+	Extra       int // part of Elastic: the initial extra credit
 
 	urgent int // part of the first credit of Opens that the peer may keep for urgent calls
 }
@@ -81,24 +81,24 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	p.NestedCalls = NestedCalls(workers)
 	p.Large = largest + p.Overhead
 	p.Callers = max(1, min(mostCallers, p.Room/16/p.Window))
-	p.Spare = p.rest()
-	p.Extra = min(p.Spare/8, mostExtra)
+	p.Elastic = p.rest()
+	p.Extra = min(p.Elastic/8, mostExtra)
 	return p, nil
 }
 
 // resized returns a Plan for a new soft limit of the given bytes, 0 being none, after the peer was
-// sent the numbers of p. Therefore only Spare changes. The room is never smaller than the other
+// sent the numbers of p. Therefore only Elastic changes. The room is never smaller than the other
 // shares and the extra credit.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
 	}
-	room := max(bytes, p.Room-p.Spare+p.Extra)
-	p.Room, p.Spare = room, p.Spare+room-p.Room
+	room := max(bytes, p.Room-p.Elastic+p.Extra)
+	p.Room, p.Elastic = room, p.Elastic+room-p.Room
 	return p
 }
 
-// rest returns the part of the room that no share but Spare takes.
+// rest returns the part of the room that no share but Elastic takes.
 func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
@@ -148,7 +148,7 @@ func (p *Plan) Minimum(c Class) int {
 	case Large:
 		return p.Large
 	case Elastic:
-		return p.Spare
+		return p.Elastic
 	}
 	return 0
 }

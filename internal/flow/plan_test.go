@@ -20,11 +20,11 @@ const (
 	mib = 1 << 20
 )
 
-// newPlan is NewPlan for valid numbers, without extra credit: all of the spare room is free.
+// newPlan is NewPlan for valid numbers, without extra credit: all of the elastic room is free.
 func newPlan(t testing.TB, soft limits.Amount, largest, workers int) flow.Plan {
 	p, err := flow.NewPlan(soft, largest, workers)
 	require.NoError(t, err)
-	require.Equal(t, min(p.Spare/8, 1<<30), p.Extra)
+	require.Equal(t, min(p.Elastic/8, 1<<30), p.Extra)
 	p.Extra = 0
 	return p
 }
@@ -46,7 +46,7 @@ func TestPlan_Defaults(t *testing.T) {
 	require.Equal(t, 4*mib+512, p.Large)
 	require.Equal(t, 1024, p.Workers)
 	require.Equal(t, 64, p.Callers)
-	require.InDelta(t, 12.75*mib, p.Spare, 0.02*mib)
+	require.InDelta(t, 12.75*mib, p.Elastic, 0.02*mib)
 	require.Equal(t, 4*mib+kib+512+4096, p.LargestOpen())
 }
 
@@ -82,7 +82,7 @@ func TestPlan_FollowsLimits(t *testing.T) {
 
 // checkPlan checks the invariants of a plan that NewPlan accepts.
 func checkPlan(t testing.TB, p flow.Plan) {
-	sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare
+	sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Elastic
 	switch {
 	case sum != p.Room:
 		t.Fatalf("the shares are %d bytes and the room %d: %+v", sum, p.Room, p)
@@ -90,7 +90,7 @@ func checkPlan(t testing.TB, p flow.Plan) {
 		t.Fatalf("the largest Open, of %d bytes, does not fit beside others, or Opens have no eighth: %+v", p.LargestOpen(), p)
 	case p.Nested < p.LargestOpen() || p.Nested < p.Room/8 || p.NestedOwn != p.Room/32:
 		t.Fatalf("the largest nested call does not fit, or nested calls have no eighth: %+v", p)
-	case p.Spare < p.Room/8:
+	case p.Elastic < p.Room/8:
 		t.Fatalf("less than an eighth is spare: %+v", p)
 	case p.Workers*p.Window > p.Room/8:
 		t.Fatalf("workers have %d bytes, which are more than an eighth: %+v", p.Workers*p.Window, p)

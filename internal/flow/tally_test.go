@@ -66,7 +66,7 @@ func TestTally_PressedAndOver(t *testing.T) {
 }
 
 func TestTally_PressedShrinksWindows(t *testing.T) {
-	p := flow.Plan{Window: 4 << 10, Workers: 1, Room: 4 << 20, Spare: 1 << 20, Large: 1 << 20}
+	p := flow.Plan{Window: 4 << 10, Workers: 1, Room: 4 << 20, Elastic: 1 << 20, Large: 1 << 20}
 	t1 := flow.NewTally(100)
 	r := flow.NewBudget(&p)
 	r.Heed(t1)

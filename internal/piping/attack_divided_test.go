@@ -84,7 +84,7 @@ func TestDivided_AwaitCreditBeside(t *testing.T) {
 
 // A stream whose call waits for a worker gets no credit, even after its peer has given up a Block.
 func TestDivided_BeforeTheHandler(t *testing.T) {
-	room := flow.NewBudget(&flow.Plan{Room: 1 << 20, Window: early, Workers: 1, Callers: 1, Spare: 128 << 10, Extra: 64 << 10, Large: 1 << 20})
+	room := flow.NewBudget(&flow.Plan{Room: 1 << 20, Window: early, Workers: 1, Callers: 1, Elastic: 128 << 10, Extra: 64 << 10, Large: 1 << 20})
 	var h flow.Window
 	ok, _ := room.TakeExtra(&h, 30_000, nil)
 	require.True(t, ok)

@@ -122,9 +122,9 @@ func TestDebt_ReceiverLeft(t *testing.T) {
 		require.NoError(t, r.err)
 		require.Len(t, r.block.Payload, large)
 	}
-	t.Run("into spare room", func(t *testing.T) {
+	t.Run("into elastic room", func(t *testing.T) {
 		spare := plan
-		spare.Spare, spare.Room = 2*large, 16*large
+		spare.Elastic, spare.Room = 2*large, 16*large
 		bubble(t, spare, func(t *testing.T, s *stream) {
 			b := s.here.send(large)
 			s.run()

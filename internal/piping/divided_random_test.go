@@ -29,7 +29,7 @@ func newRandomStreams(t *testing.T, seed uint64) *randomStreams {
 	r := &randomStreams{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), sending: make(map[*end][]*doing), waiting: make(map[*end][]*doing)}
 	r.plan = flow.Plan{Window: early, Workers: 3, Callers: 3, Large: 100_000 + overhead, Largest: 100_000}
 	if spare := r.rnd.IntN(3) * 70_000; spare > 0 {
-		r.plan.Spare, r.plan.Room = spare, 8*spare
+		r.plan.Elastic, r.plan.Room = spare, 8*spare
 	}
 	r.sides[0], r.sides[1] = newSides(t, r.plan, 512<<10)
 	for _, s := range r.sides {

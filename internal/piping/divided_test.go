@@ -51,7 +51,7 @@ func TestDivided_ReceiverWaits(t *testing.T) {
 
 func TestDivided_WindowGrowsFirst(t *testing.T) {
 	wide := plan
-	wide.Spare, wide.Room = 1<<20, 8<<20
+	wide.Elastic, wide.Room = 1<<20, 8<<20
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		require.EqualValues(t, 64<<10, s.here.end().Account().Limit, "what a handler begins with while there is room")
 		b := s.here.send(90_000)
@@ -81,7 +81,7 @@ func TestDivided_SmallBlocksWait(t *testing.T) {
 
 func TestDivided_BeginsWithOneKilobyte(t *testing.T) {
 	wide := plan
-	wide.Spare, wide.Room = 64<<10, 512<<10
+	wide.Elastic, wide.Room = 64<<10, 512<<10
 	for _, left := range []int{overhead + 1023, overhead + 1024} {
 		bubble(t, wide, func(t *testing.T, s *stream) {
 			limit := int(s.here.end().Account().Limit)
@@ -288,7 +288,7 @@ func TestPart_WithoutWindow(t *testing.T) {
 
 func TestDivided_GivenUpAfterDrop(t *testing.T) {
 	wide := plan
-	wide.Spare, wide.Room = 64<<10, 512<<10
+	wide.Elastic, wide.Room = 64<<10, 512<<10
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		require.NoError(t, s.here.Send(background, make([]byte, 1000)))
 		b := s.here.send(large)
@@ -315,7 +315,7 @@ func (e *end) drop(i int) {
 // An abandoned Block counts beyond the limit. The window still covers the Blocks in the inbox.
 func TestDivided_GivenUpBesideInbox(t *testing.T) {
 	wide := plan
-	wide.Spare, wide.Room = 64<<10, 512<<10
+	wide.Elastic, wide.Room = 64<<10, 512<<10
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		limit := int(s.here.end().Account().Limit)
 		kept := limit - 2*overhead - 1024
@@ -324,7 +324,7 @@ func TestDivided_GivenUpBesideInbox(t *testing.T) {
 		b := s.here.send(large)
 		s.run()
 		others := make([]flow.Window, 4)
-		for i := range others { // take the spare room
+		for i := range others { // take the elastic room
 			s.there.s.room.Lend(&others[i])
 			s.there.s.room.Took(&others[i])
 			s.there.s.room.Grow(&others[i], 1<<20, 0)

@@ -129,7 +129,7 @@ func TestSkip_NotInUse(t *testing.T) {
 }
 
 func TestSkip_FreesRoom(t *testing.T) {
-	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Elastic: 1 << 20})
 	p, end, _ := running(t, room)
 	granted := end.Account().Granted
 	require.EqualValues(t, 64<<10, granted)
@@ -163,7 +163,7 @@ func TestSkip_BeyondCredit(t *testing.T) {
 		"behind a Stop, and too old": {func(e *piping.End) { e.Stop() }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
+			room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Elastic: 1 << 20})
 			_, end, _ := running(t, room)
 			require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
 			c.do(end)
@@ -174,7 +174,7 @@ func TestSkip_BeyondCredit(t *testing.T) {
 
 func TestSkip_NotInsideBlock(t *testing.T) {
 	wide := plan
-	wide.Spare, wide.Room = 4<<10, 32<<10
+	wide.Elastic, wide.Room = 4<<10, 32<<10
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		s.here.send(large)
 		s.run()

@@ -12,7 +12,7 @@ import (
 
 func TestWindow_GrowsWithReader(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Elastic: 1 << 20, Large: 1 << 20})
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Budget: room, Usual: 16 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
 	end.BeginHandler(flow.Window{Base: 8 << 10, Class: flow.Served})
@@ -38,7 +38,7 @@ func TestWindow_GrowsWithReader(t *testing.T) {
 // TestWindow_GrowsWithExtraCredit has a window of 64 KiB. Credits at its half never let the peer
 // use it up.
 func TestWindow_GrowsWithExtraCredit(t *testing.T) {
-	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 64 << 20, Spare: 8 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: early, Workers: 1, Room: 64 << 20, Elastic: 8 << 20})
 	p, end, _ := running(t, room)
 	require.Equal(t, 64<<10, loadOf(room).Windows)
 	for range 40 {
@@ -62,9 +62,9 @@ func TestCredit_AnnouncedOnce(t *testing.T) {
 
 func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewBudget(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Room: 384 << 10, Opens: 332 << 10, Spare: 48 << 10})
+	room := flow.NewBudget(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Room: 384 << 10, Opens: 332 << 10, Elastic: 48 << 10})
 	p, end, _ := running(t, room)
-	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the spare room more than is guaranteed")
+	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the elastic room more than is guaranteed")
 	var others flow.Window
 	flow.Grant(room.Grow(&others, 42<<10, 42<<10)) // all that is left
 	room.Resize(336 << 10)
@@ -80,7 +80,7 @@ func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	}
 	granted := told(end)[0].(message.Credit).Limit
 	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
-	require.Less(t, granted, uint64(11<<10), "and nothing besides while there is less than no spare room")
+	require.Less(t, granted, uint64(11<<10), "and nothing besides while there is less than no elastic room")
 	room.End(&others)
 	room.Resize(384 << 10)
 	for range 2 {
@@ -110,7 +110,7 @@ func TestWindow_None(t *testing.T) {
 // several small Blocks arrive together.
 func TestWindow_GrowsWithPath(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewBudget(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Elastic: 1 << 20, Large: 1 << 20})
 	terms := &piping.Terms{Budget: room, Usual: 8 << 10, Most: 1 << 20}
 	terms.Holds.Store(64 << 10)
 	p, end, _ := newPipe(piping.Config{Granted: early, Terms: terms})

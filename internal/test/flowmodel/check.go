@@ -15,7 +15,7 @@ func (s *session) check(ok bool, what string) {
 
 // blocks returns the room for Blocks without the room for large ones.
 func (e *end) blocks() int {
-	return (e.plan.Workers+e.plan.Callers)*e.plan.Window + e.plan.Spare
+	return (e.plan.Workers+e.plan.Callers)*e.plan.Window + e.plan.Elastic
 }
 
 // invariants is checked after each step: granted credit fits into the room reserved for it.

@@ -117,7 +117,7 @@ func (s *session) moveDebt(e *end, d *direction) {
 	e.grant(granted)
 	switch {
 	case ok:
-		s.counts.ToSpare++
+		s.counts.ToElastic++
 		d.class = flow.Elastic
 	case e.holding+d.debt <= e.plan.Room && e.blocksHeld+d.debt <= max(e.plan.Room/8, e.plan.Large):
 		s.counts.ToRunning++

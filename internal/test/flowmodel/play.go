@@ -11,7 +11,7 @@ type Counts struct {
 	Cut       int // Blocks in parts
 	GivenUp   int // of these, Blocks that were given up
 	Debts     int // and Blocks with a debt
-	ToSpare   int // of these, Blocks without a receiver, moved to spare room
+	ToElastic int // of these, Blocks without a receiver, moved to elastic room
 	ToRunning int // such Blocks, moved to the room of running calls
 	Stalled   int // calls that ended because such a Block had no room
 	Left      int // streams that were over before all Blocks were taken
@@ -33,7 +33,7 @@ func (c *Counts) Add(o Counts) {
 	c.Cut += o.Cut
 	c.GivenUp += o.GivenUp
 	c.Debts += o.Debts
-	c.ToSpare += o.ToSpare
+	c.ToElastic += o.ToElastic
 	c.ToRunning += o.ToRunning
 	c.Stalled += o.Stalled
 	c.Left += o.Left
