@@ -216,3 +216,46 @@ func (c *heldCase) measure(t *testing.T, room []byte) (counted, held int) {
 	require.Eventually(t, gone, testkit.Patience, time.Millisecond, "%+v", r.s.Stats())
 	return counted, held
 }
+
+// heldParams returns size bytes that are a CBOR byte string with a number in it.
+func heldParams(i, size int) []byte {
+	if size == 0 {
+		return nil
+	}
+	content := make([]byte, size-1)
+	switch {
+	case size > 1<<16:
+		content = content[:size-5]
+	case size > 256:
+		content = content[:size-3]
+	case size > 24:
+		content = content[:size-2]
+	}
+	if len(content) >= 8 {
+		binary.BigEndian.PutUint64(content, uint64(i))
+	}
+	b, _ := codec.CBOR.Append(nil, content)
+	return b
+}
+
+// withUnknown returns the frame f, which has no meta, with a meta that has an unknown string.
+func withUnknown(f []byte, size int) []byte {
+	f[0]++
+	f = append(f, 0xa1, 0x18, 100)
+	if size < 1<<16 {
+		f = binary.BigEndian.AppendUint16(append(f, 0x59), uint16(size))
+	} else {
+		f = binary.BigEndian.AppendUint32(append(f, 0x5a), uint32(size))
+	}
+	return append(f, make([]byte, size)...)
+}
+
+func inboundMessages(r *heldRig) int { return r.s.Stats().Inbound.Messages }
+
+func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
+
+// looks is an interceptor that reads the parameters.
+func looks(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	c.Params()
+	return next(ctx, c)
+}
