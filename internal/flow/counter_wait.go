@@ -86,7 +86,10 @@ func (c *Counter) admit() {
 }
 
 func (c *Counter) grantLocked() {
-	e := c.eventsLocked()
+	e := c.events
+	if e == nil {
+		return // no message has ever waited
+	}
 	e.granted = e.waiting.grant(e.granted, c.admitLocked)
 	c.queued.Store(e.waiting.len > 0)
 }
