@@ -23,7 +23,7 @@ type responseWriter interface {
 	// answer has waited, and that the caller may be any goroutine.
 	putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool)
 
-	// body returns the count of what is held until the answer has left, besides the answer itself.
+	// body returns the count of the state that is held until the answer has left.
 	body() uint32
 
 	// shares reports whether the result is remembered, and so needs no copy until it leaves.

@@ -35,8 +35,8 @@ type DirectionLoad struct {
 // Classes has the load of each class of the inbound budget.
 type Classes struct{ Calls, Nested, Served, Made, Large, Elastic ClassLoad }
 
-// ClassLoad is one class of the inbound budget: its minimum, what is promised to the peer, what of
-// that is in use, and the requests that wait for it.
+// ClassLoad is one class of the inbound budget: its minimum, the bytes promised to the peer, the
+// part of them in use, and the number of requests that wait for it.
 type ClassLoad struct{ Room, Promised, Held, Waiting int }
 
 func classLoad(l flow.Load) ClassLoad { return ClassLoad{l.Minimum, l.Granted, l.Granted, l.Waiting} }

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// The waits of a call from this side before it is sent: for the window of its function, for budget
-// of the peer, for budget for a window of its own, and at the outbound soft limit.
+// The waits of a call from this side before it is sent: for a place of its function, for credit of
+// the peer, for the window of its stream, and at the outbound soft limit.
 
 // waitForPlace waits for a place among the outstanding calls of a function, if these are bounded,
 // and returns the bound. Nested calls do not use it, since a call with a place may wait for them.
@@ -79,8 +79,8 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	if o.limit.TryAcquire(int(held)) {
 		return nil
 	}
-	if a := o.neverFits(int(held)); a != nil {
-		return a
+	if o.limit.Never(int(held)) {
+		return o.beyondHard(int(held))
 	}
 	t := flow.NewTicket(p, int(held))
 	if o.limit.Acquire(&t.Waiter) {
@@ -95,15 +95,7 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	return a
 }
 
-// neverFits returns an error for a message that exceeds the hard limit alone.
-func (o *outgoing) neverFits(held int) *codec.Abort {
-	if !o.limit.Never(held) {
-		return nil
-	}
-	return o.beyondHard(held)
-}
-
-// beyondHard returns the error of neverFits.
+// beyondHard returns the error of a message that exceeds the hard limit by itself.
 func (o *outgoing) beyondHard(held int) *codec.Abort {
 	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see Limits.Outbound", held, o.limit.Limits().Hard.Bytes)
 	a.Ran = codec.NeverSent
@@ -111,8 +103,8 @@ func (o *outgoing) beyondHard(held int) *codec.Abort {
 }
 
 // await waits for the turn of t while the caller holds bytes, and counts the wait as one of kind.
-// An error names what was waited for; then the caller withdraws t. Ended streams with untaken
-// Blocks, which may hold all of the room for windows, are dropped meanwhile.
+// The error of a context names the resource. After an error the caller withdraws t. Ended streams
+// with untaken Blocks, which may hold all of the room for windows, are dropped meanwhile.
 func (o *outgoing) await(ctx context.Context, t *flow.Ticket, kind waitKind, bytes int, what func() string) *codec.Abort {
 	again := new(time.Ticker)
 	if kind == waitWindow {

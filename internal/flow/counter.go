@@ -47,7 +47,8 @@ type Counter struct {
 	report func(limits.State) // fixed; called without a lock, by one goroutine at a time
 }
 
-// events are what a Counter has to deliver, and to whom. Most counters need none.
+// events are the changes and grants that a Counter has to deliver, and its waiters. Most counters
+// need none.
 type events struct {
 	room    chan struct{}  // closed when the state falls below Soft; nil while no caller waits
 	full    chan struct{}  // closed when the state reaches Soft; nil while no caller waits

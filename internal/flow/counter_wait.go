@@ -37,7 +37,7 @@ func (c *Counter) take(bytes int, locked bool) bool {
 
 // Acquire counts a message of the bytes of w and returns true, or queues w until it is counted. No
 // message overtakes an earlier one of the same priority or a higher one. A message that exceeds the
-// hard limit by itself, such as one that was lowered meanwhile, is refused: see Never.
+// hard limit by itself, which may be lowered meanwhile, is refused: see Never.
 func (c *Counter) Acquire(w *Waiter) bool {
 	if c.TryAcquire(w.Bytes) {
 		return true

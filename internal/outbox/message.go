@@ -40,7 +40,7 @@ type Message struct {
 	// of Payload, if the Outbox takes it over; the caller keeps it after an error
 	Memory *buffer.Buffer
 	flush  uint32 // number of flushes begun when the message was put
-	Held   uint32 // its cost in bytes while it waits
+	Held   uint32 // its count in bytes while it waits
 
 	// Whole is the size of the Block of which Payload is the piece that begins at Offset; 0:
 	// Payload is the whole Block. A piece that has been put departs, unless its pipe ends first. No

@@ -7,13 +7,13 @@
 // step. That is allowed only after the end of all calls but those of applications that sleep for
 // ever. Then these are cancelled, and no resource may be held any more.
 //
-// The grants are those of package flow: a Plan of random numbers, Opens, a Room, and Counters at
+// The grants are those of package flow: a Plan of random numbers, Opens, a Budget, and Counters at
 // the limits. The behaviour of pipes, dispatchers and the outbox is implemented here again, in a
 // short form without locks: sending.go, receiving.go, parts.go and debt.go are package piping,
 // dispatcher.go the dispatcher, credit.go and outbound.go the waits of Opens and messages.
 //
 // Blocks expire, idle directions hand credit back, and limits change in the middle. A loss of wires
-// is a delay, since a resumed session sends what was lost, in its order. The model has no
+// is a delay, since a resumed session sends the lost frames again, in their order. The model has no
 // StopReading, no concurrency limit, no key, and one sender and one receiver in each direction.
 // Without clocks, a granted Block always comes, or is given up.
 package flowmodel
