@@ -21,30 +21,21 @@ func TestReserved_LargeCallBeside(t *testing.T) {
 	type item struct{ A, B, C, D int64 }
 	for _, size := range []int{20 << 20, 26 << 20} {
 		synctest.Test(t, func(t *testing.T) {
-			handlers, runs := make(chan *pipe.Pipe, 100), 0
+			runs := 0
+			d := &dividing{handlers: make(chan *pipe.Pipe, 100)}
 			svc := asterisque.NewService()
 			svc.Handle(62, "is tapped", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-				handlers <- p
+				d.handlers <- p
 				<-ctx.Done()
 				return nil, ctx.Err()
 			})
 			asterisque.Func[[]item, int](63, "takes items").Handle(svc, func(context.Context, []item) (int, error) { runs++; return 0, nil })
-			d := &dividing{node: testkit.NewNode(t, asterisque.WithService(svc))}
+			d.node = testkit.NewNode(t, asterisque.WithService(svc))
 			hello := testkit.Hello()
 			hello.MaxMessage = 4 << 20
 			d.RawPeer, d.promises = testkit.RawTo(t, d.node, hello)
 			for i := range uint64(5) {
-				b := d.opens(2*i, 62, 4<<20-2000)
-				synctest.Wait()
-				p := <-handlers
-				ctx, leave := context.WithCancel(testkit.Background)
-				left := make(chan struct{})
-				go func() { p.Recv(ctx); close(left) }()
-				synctest.Wait()
-				leave()
-				<-left
-				b.completes()
-				synctest.Wait()
+				d.receiverLeaves(t, i)
 			}
 			require.Greater(t, d.node.Stats().Total.Holding, 4<<20-64<<10, "one Block has the room for running calls")
 			n := size / 32
